@@ -1,5 +1,5 @@
 import type { WireProjectChanged } from '../daemon/api/contract.js';
-import { KEY_CHECK_SENTENCES, sendCheckedKey } from '../daemon/api/checked-key.js';
+import { KEY_CHECK_SENTENCES } from '../daemon/api/checked-key.js';
 import { usage } from '../console/failure.js';
 import type { Input } from './input.js';
 import { flag, text } from './option.js';
@@ -27,7 +27,7 @@ export const noCheck = flag('--no-check', 'store the key without checking it wit
  * Sends a change with a key that the daemon checks with the provider, and warns if the key is not confirmed.
  *
  * @param send sends the change, with these fields in addition to its own.
- * @throws as `sendCheckedKey` does.
+ * @throws the client's errors: `key_refused` and `key_not_checked` mean that nothing was changed.
  */
 export async function withCheckedKey(
   send: (check: { check_key?: true }) => Promise<WireProjectChanged>,
@@ -35,10 +35,8 @@ export async function withCheckedKey(
   output: Output,
 ): Promise<WireProjectChanged> {
   if (!isToCheck) return send({});
-  const { project, isChecked } = await sendCheckedKey(send);
-  if (!isChecked) {
-    output.warn('the daemon is of an earlier release and cannot check keys; the key is stored without a check');
-  } else if (project.key_check === 'not_confirmed') {
+  const project = await send({ check_key: true });
+  if (project.key_check === 'not_confirmed') {
     output.warn('the key is stored, but the response of the provider does not show whether it is valid');
   }
   return project;

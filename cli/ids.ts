@@ -90,8 +90,7 @@ interface Found<T> {
 /** The tokens that `given` may name, the newest first. */
 export async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
   const found: Found<WireToken> = { meant: [], similar: [] };
-  // Older daemons compare IDs with it as it is.
-  const q = ID_PREFIX_PATTERN.test(given) ? given.toLowerCase() : plainName(given);
+  const q = plainName(given);
   // It selects by parts of names and prefixes of IDs, and ignores case.
   for await (const { items } of pagesOf((cursor) => client.tokens({ q, limit: LARGEST, ...cursor }))) {
     sortInto(found, items, given);

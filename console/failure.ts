@@ -1,6 +1,5 @@
 /** Failures of commands: exit codes, messages, and the conversion of errors to them. */
 import { ApiError, Unreachable } from '../daemon/api/client.js';
-import { isProviderUnknown, NO_PROVIDERS } from '../daemon/api/older-daemon.js';
 import { EXIT } from '../daemon/api/vocabulary.js';
 import type { Explanation } from './explanation.js';
 import { whyUnreachable } from './unreachable.js';
@@ -109,9 +108,6 @@ function hint(error: ApiError, server: string): Explanation {
   if (error.code === 'project_inactive') return { advice: 'Activate it first: llmp project activate ID' };
   if (error.code === 'key_required') {
     return { advice: 'Give the key of the new provider: llmp project update PROJECT … --key-file FILE' };
-  }
-  if (isProviderUnknown(error)) {
-    return { why: NO_PROVIDERS, advice: 'Update the daemon, or omit --provider, --base-url and --auth' };
   }
   if (error.code === 'key_refused' || error.code === 'key_not_checked') {
     return { advice: 'Store it without a check: --no-check' };

@@ -71,7 +71,7 @@ const NEEDS_FILE = 'Save a token: llmp token generate -q > FILE';
 /** Stands for the token in a variable. It cannot be in one otherwise. */
 const TOKEN = '\0';
 
-/** @throws {Failure} if the file has no token, or the daemon refuses it or is too old to tell. */
+/** @throws {Failure} if the file has no token, or the daemon refuses it. */
 async function dialectOfToken(tokenFile: string, invocation: Invocation): Promise<Dialect> {
   const { input, output } = invocation;
   const token = (await input.secretFrom(tokenFile, 'the token')).trim();
@@ -90,10 +90,7 @@ async function dialectOfToken(tokenFile: string, invocation: Invocation): Promis
       why: 'it is unknown, expired or revoked',
     });
   });
-  if (DIALECTS.includes(dialect)) return dialect;
-  throw usage('the daemon does not tell the API of the project: it is older than this llmp', {
-    advice: 'Name it with --for',
-  });
+  return dialect;
 }
 
 /** A value of a variable as a word for a shell, which reads the token from the file. */

@@ -1,8 +1,5 @@
 /** `llmp project check`: asks a project's provider with the project's key. */
-import type { WireProject, WireProjectCheck } from '../../daemon/api/contract.js';
-import { isUnknownPath, NO_PROJECT_CHECKS } from '../../daemon/api/older-daemon.js';
-import type { ManagementClient } from '../../daemon/api/client.js';
-import { EXIT, Failure } from '../../console/failure.js';
+import { EXIT } from '../../console/failure.js';
 import { projectCheckView } from '../../console/views.js';
 import { ONE_PROJECT } from '../batch.js';
 import { command } from '../command.js';
@@ -21,17 +18,8 @@ export const check = command({
     const given = checkedId('project', args[0] ?? '');
     const client = await connect();
     const project = await client.project(await wholeIdOf(client, 'project', given));
-    const checked = await output.during('waiting for the provider', requested(client, project));
+    const checked = await output.during('waiting for the provider', client.checkProject(project.id));
     await output.one({ project_id: project.id, ...checked }, projectCheckView);
     return checked.result === 'accepted' || checked.result === 'not_confirmed' ? EXIT.done : EXIT.checkFailed;
   },
 });
-
-async function requested(client: ManagementClient, { id }: WireProject): Promise<WireProjectCheck> {
-  try {
-    return await client.checkProject(id);
-  } catch (error) {
-    if (!isUnknownPath(error)) throw error;
-    throw new Failure(EXIT.notFound, NO_PROJECT_CHECKS, { advice: 'Update the daemon', cause: error });
-  }
-}

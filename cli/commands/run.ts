@@ -6,7 +6,6 @@ import { withoutSecrets } from '../../config/settings.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { type Dialect, dialectOf } from '../../daemon/api/providers.js';
-import { completeProject } from '../../daemon/api/older-responses.js';
 import { isRetryable } from '../../daemon/api/follow-stream.js';
 import { command, type Invocation } from '../command.js';
 import { flag, valuesOf } from '../option.js';
@@ -140,8 +139,7 @@ function sdksIn(given: string | undefined): SdkName[] | null {
 /** The API of the new token's project. */
 async function dialectOfProject(client: ManagementClient, body: TokenCreate): Promise<Dialect> {
   const id = body.project_id ?? (body.like === undefined ? undefined : (await client.token(body.like)).project_id);
-  // An older daemon does not report the provider: then it has OpenAI's API.
-  return id === undefined ? 'openai' : dialectOf(completeProject(await client.project(id)));
+  return id === undefined ? 'openai' : dialectOf(await client.project(id));
 }
 
 /** The default name of the token: the program's name, in the form that the daemon accepts. */

@@ -1,8 +1,7 @@
 /** `llmp status`: the health of a daemon on one screen. */
 import type { WireStatus } from '../../daemon/api/contract.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
-import { NOT_REPORTED, counted, relativeTime } from '../../daemon/api/formats.js';
-import { UNKNOWN_STATUS, completeStatus } from '../../daemon/api/older-responses.js';
+import { counted, relativeTime } from '../../daemon/api/formats.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { flag } from '../option.js';
@@ -99,33 +98,20 @@ const UNREACHABLE_HEALTH = { status: 'unreachable' as const, missing: [], degrad
 
 const NO_FACTS = Object.fromEntries(FACTS.map((name) => [name, null])) as unknown as Facts;
 
-/** The facts as reported by the daemon. An older release lacks some of them. */
-const factsOf = (status: Partial<WireStatus>) =>
-  Object.fromEntries(FACTS.map((name) => [name, status[name] ?? null])) as unknown as Facts;
-
-/** Whether the status lacks fields of this release. */
-function isOlder(facts: Facts): boolean {
-  const lacks: string[] = [];
-  const known = Object.fromEntries(FACTS.flatMap((name) => (facts[name] === null ? [] : [[name, facts[name]]])));
-  completeStatus({ ...UNKNOWN_STATUS, ...known }, (field) => lacks.push(field));
-  const mayBeNull = FACTS.filter((name) => UNKNOWN_STATUS[name] === null);
-  return lacks.length > 0 || FACTS.some((name) => facts[name] === null && !mayBeNull.includes(name));
-}
+const factsOf = (status: WireStatus) =>
+  Object.fromEntries(FACTS.map((name) => [name, status[name]])) as unknown as Facts;
 
 const listedOr = (nothing: string, names: readonly string[]) => (names.length === 0 ? nothing : names.join(', '));
-/** The text of a fact; `unknown` if the daemon did not report it. */
+/** The text of a fact; `unknown` without a management token, or if the daemon could not count. */
 const factShown = <Name extends Fact>(
   facts: Facts,
   name: Name,
   textOf: (fact: NonNullable<WireStatus[Name]>) => string,
 ): string => {
-  if (facts[name] === null) return 'unknown';
-  const whole = completeStatus({ ...UNKNOWN_STATUS, [name]: facts[name] })[name];
-  return textOf(whole as NonNullable<WireStatus[Name]>);
+  const fact = facts[name];
+  return fact === null ? 'unknown' : textOf(fact);
 };
-const number = (value: number) => (Number.isNaN(value) ? NOT_REPORTED : String(value));
-const perSecond = (value: number) => (Number.isNaN(value) ? NOT_REPORTED : value.toFixed(1));
-const ms = (value: number | null) => (value === null || Number.isNaN(value) ? '?' : `${Math.round(value)} ms`);
+const ms = (value: number | null) => (value === null ? '?' : `${Math.round(value)} ms`);
 
 const statusView: View<Status> = {
   idOf: ({ server }) => server,
@@ -142,17 +128,11 @@ const statusView: View<Status> = {
       Object.entries(checks)
         .map(([name, result]) => `${withSpaces(name)} ${withSpaces(result)}`)
         .join(', '),
-    version: (it) => {
-      const release = it.version ?? 'unknown';
-      const isKnown = FACTS.some((name) => it[name] !== null);
-      return isKnown && isOlder(it)
-        ? `${release}, older than this program: values that it does not report are shown as ${NOT_REPORTED} or unknown`
-        : release;
-    },
-    projects: (it) => factShown(it, 'projects', ({ all, active }) => `${number(all)} (${number(active)} active)`),
+    version: ({ version }) => version ?? 'unknown',
+    projects: (it) => factShown(it, 'projects', ({ all, active }) => `${all} (${active} active)`),
     tokens: (it, render) =>
       factShown(it, 'tokens', (counts) =>
-        TOKEN_STATES.map((state) => `${number(counts[state])} ${stateShown(state, render)}`).join(', '),
+        TOKEN_STATES.map((state) => `${counts[state]} ${stateShown(state, render)}`).join(', '),
       ),
     database: (it) =>
       factShown(it, 'database', ({ driver, schema, pending_migrations: pending }) => {
@@ -163,19 +143,19 @@ const statusView: View<Status> = {
       factShown(it, 'event_bus', ({ kind, buffered, published, dropped, lag }) =>
         kind === 'off'
           ? 'off'
-          : `${kind}, ${number(published)} published, ${number(buffered)} waiting, ${number(dropped)} dropped, lag ${lag ?? 'unknown'}`,
+          : `${kind}, ${published} published, ${buffered} waiting, ${dropped} dropped, lag ${lag ?? 'unknown'}`,
       ),
     audit: (it) =>
       factShown(it, 'audit', ({ status, records, failures }) => {
-        return `${status}, ${number(records)} records, ${number(failures)} failures`;
+        return `${status}, ${records} records, ${failures} failures`;
       }),
     requests: (it) =>
       factShown(it, 'requests', ({ in_flight: inFlight, per_second: rate, errors_per_second: errors }) => {
-        return `${perSecond(rate)}/s, errors ${perSecond(errors)}/s, ${number(inFlight)} in flight`;
+        return `${rate.toFixed(1)}/s, errors ${errors.toFixed(1)}/s, ${inFlight} in flight`;
       }),
     cache: (it) =>
       factShown(it, 'cache', ({ backend, hit_ratio: ratio }) => {
-        const share = ratio === null ? 'no requests' : `${number(Math.round(ratio * 100))} % hits`;
+        const share = ratio === null ? 'no requests' : `${Math.round(ratio * 100)} % hits`;
         return backend === 'off' ? 'off' : `${backend}, ${share}`;
       }),
     upstream: (it) =>

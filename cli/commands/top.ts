@@ -1,9 +1,8 @@
 /** `llmp top`: lists the busiest tokens, projects or models. */
 import { integer, oneOf } from '../../config/kinds.js';
-import { EXIT, Failure, usage } from '../../console/failure.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { topWords } from '../../console/query/top-terms.js';
 import { gapsOf, PERIODS } from '../../daemon/api/top-words.js';
-import { ApiError } from '../../daemon/api/client.js';
 import { topColumns, topFields } from '../../console/columns/top.js';
 import { tableColumns, type View } from '../../console/table.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';
@@ -84,7 +83,7 @@ export const topCommand = command({
       limit: String(isSelection ? MAX_TOP_ROWS : limit),
     };
     const read = async (signal?: AbortSignal): Promise<WireTop> => {
-      const top = await client.top(query, signal).catch(explained);
+      const top = await client.top(query, signal);
       return isSelection ? { ...top, rows: top.rows.filter(matches).slice(0, limit) } : top;
     };
     // That there are more rows than --limit is no news.
@@ -114,17 +113,6 @@ function topView(by: TopDimension, window: TopWindow, sort: TopSort): View<WireT
     ),
     details: {},
   };
-}
-
-/** An older daemon does not have this list. */
-function explained(error: unknown): never {
-  if (!(error instanceof ApiError) || error.status !== 404 || error.code !== 'not_found') throw error;
-  throw new Failure(EXIT.notFound, 'the daemon is too old to have this list', {
-    advice: 'Update the daemon, or use: llmp usage --by token --sort errors --since 1h',
-    code: error.code,
-    requestId: error.requestId,
-    cause: error,
-  });
 }
 
 async function watchTop(

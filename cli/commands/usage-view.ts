@@ -22,8 +22,7 @@ export const DEFAULT_SORT = 'requests' satisfies SortField;
 type UsageRow = WireUsageLine & { label?: string };
 
 function amountOf(line: WireUsageLine, field: SortField): number {
-  const amount = field === 'tokens' ? line.prompt_tokens + line.completion_tokens : line[field];
-  return amount || 0; // An older daemon does not report all of them.
+  return field === 'tokens' ? line.prompt_tokens + line.completion_tokens : line[field];
 }
 
 /** The lines with the largest amounts first. Lines with the same amount keep their order. */

@@ -65,9 +65,7 @@ function word(text: string): string {
 
 const ADVICE =
   'To change the unit: systemctl edit llmp.service. If you edit this file, llmp init will not update it any more.';
-// The first line, also as earlier versions wrote it.
-const HEAD =
-  /^# Written by llmp init, ([0-9a-f]{16})\. (?:To change the unit: systemctl edit llmp\.service\. If you edit this file, llmp init will not update it any more\.|Whoever changes it owns it; better: systemctl edit llmp\.service)\n/;
+const HEAD = /^# Written by llmp init, ([0-9a-f]{16})\. .*\n/;
 
 const digestOf = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
 

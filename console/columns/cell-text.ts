@@ -22,7 +22,7 @@ const STATES: Record<WireTokenState | 'inactive', StateMark> = {
   inactive: { glyph: '◌', ascii: '=', word: 'inactive', tint: 'dim' },
 };
 
-/** @param state as sent by the daemon. A newer daemon may have states that this release does not know: undefined. */
+/** @param state as sent by the server, which may send anything: undefined for another one. */
 export const stateMark = (state: string): StateMark | undefined =>
   Object.hasOwn(STATES, state) ? STATES[state as keyof typeof STATES] : undefined;
 

@@ -3,7 +3,6 @@ import type { ProxyLocation } from './sessions.js';
 import { PageStreams } from './page-streams.js';
 import { lazyAdminApp } from './loading.js';
 import { ManagementClient } from '../api/client.js';
-import { COMPLETIONS } from '../api/older-responses.js';
 import type { Clock, Log } from '../core/ports.js';
 import type { MountedPages } from '../http/server/app.js';
 import { addressesBehind, tlsBehind } from '../http/client-address.js';
@@ -46,8 +45,6 @@ export function adminUi(options: AdminUiOptions): AdminUi {
         clientIp: clientIp ?? undefined,
         reason: reason ?? undefined,
         timeoutMs: TIMEOUT_MS,
-        // `llmp admin` can be newer than the daemon.
-        completions: COMPLETIONS,
         fetch: options.fetch,
       }),
     addressOf: (req) => addressOf(req.socket, req.get('x-forwarded-for')),

@@ -19,10 +19,10 @@ export function providerForm({ form }: PageRequest, beginning: ProviderFormValue
   return { provider: provider ?? '', base_url: baseUrl ?? '', auth: auth ?? '', missing_usage: missingUsage ?? '' };
 }
 
-/** The missing usage of the form, if it differs: a daemon of an earlier release does not know it. */
-export function missingUsageOf(given: ProviderFormValues, before: MissingUsage): { missing_usage?: MissingUsage } {
+/** The missing usage of the form, if it has one. */
+export function missingUsageOf(given: ProviderFormValues): { missing_usage?: MissingUsage } {
   const chosen = MISSING_USAGES.find((it) => it === given.missing_usage);
-  return chosen === undefined || chosen === before ? {} : { missing_usage: chosen };
+  return chosen === undefined ? {} : { missing_usage: chosen };
 }
 
 /** The provider of the form. @throws {ApiError} 400 if the fields do not fit together. */

@@ -3,7 +3,7 @@ import type { FrontEnd, WireProblem } from './contract.js';
 import { readEvents, NotAnEventStream, IdleTimeout, unlessAborted } from './event-stream.js';
 import type { Operations } from './operations.js';
 import { type Route, ROUTES, type Routes } from './routes.js';
-import { holdsSecret } from './vocabulary.js';
+import { holdsSecret, NO_SUCH_PATH } from './vocabulary.js';
 
 // Three heartbeat intervals.
 const IDLE_TIMEOUT_MS = 45_000;
@@ -72,13 +72,9 @@ export interface ClientOptions {
   timeoutMs: number;
   /** Called before each change is sent. If it throws, the change is not sent. */
   beforeChange?: (() => Promise<void>) | undefined;
-  /** Completes the items of responses and streams, by the name of the operation: see `COMPLETIONS`. */
-  completions?: Completions | undefined;
   /** Determines how to connect: TCP, Unix socket, or a test double. */
   fetch: Fetch;
 }
-
-export type Completions = Readonly<Partial<Record<keyof Routes, (item: never) => unknown>>>;
 
 export interface StreamOptions {
   /** Resume after this event, if the daemon still has the events since then. */
@@ -171,14 +167,6 @@ class Caller {
   /** Sends the request of an operation. @param given the arguments that `Methods` declares. */
   call(name: keyof Routes, given: readonly unknown[]): unknown {
     const route: Route = ROUTES[name];
-    const response = this.#request(route, given);
-    const complete = this.#options.completions?.[name] as ((item: unknown) => unknown) | undefined;
-    if (!complete) return response;
-    if (route.returns === 'stream') return completedStream(response as AsyncGenerator<StreamItem<unknown>>, complete);
-    return (response as Promise<unknown>).then((it) => completed(it, complete));
-  }
-
-  #request(route: Route, given: readonly unknown[]): unknown {
     const { method, returns } = route;
     const [id, ...rest] = route.path.includes('{id}') ? given : [undefined, ...given];
     const path = route.path.replace('{id}', encodeURIComponent(String(id)));
@@ -310,24 +298,6 @@ for (const [name, route] of Object.entries<Route>(ROUTES)) {
   });
 }
 
-/** @param response one item, several, or a page of them. */
-function completed(response: unknown, complete: (item: unknown) => unknown): unknown {
-  if (Array.isArray(response)) return response.map(complete);
-  const { items } = response as { items?: unknown };
-  if (Array.isArray(items)) return { ...(response as Page<unknown>), items: items.map(complete) };
-  const whole = complete(response);
-  const etag = etags.get(response as object);
-  if (etag !== undefined) etags.set(whole as object, etag);
-  return whole;
-}
-
-async function* completedStream(
-  stream: AsyncGenerator<StreamItem<unknown>>,
-  complete: (item: unknown) => unknown,
-): AsyncGenerator<StreamItem<unknown>> {
-  for await (const { id, item } of stream) yield { id, item: complete(item) };
-}
-
 /** The loop above adds the methods, which the compiler cannot see. */
 export const ManagementClient = Caller as unknown as new (options: ClientOptions) => ManagementClient;
 
@@ -373,6 +343,7 @@ function withQuery(path: string, query: Query): string {
 }
 
 export const NOT_LLMP = 'the server is not llmp';
+const UNKNOWN_OPERATION = 'the daemon does not have this operation. Is it of another release than this llmp?';
 
 /** Reads the JSON body of a success, within the same timeout. @throws {Unreachable} if it is not JSON: the server is not llmp. */
 export async function jsonOf(response: FetchResponse): Promise<unknown> {
@@ -390,16 +361,18 @@ export async function apiErrorOf(response: FetchResponse): Promise<ApiError> {
   return new ApiError(
     response.status,
     problem.code ?? 'unknown',
-    messageOf(problem.error) ?? `the server responded with ${response.status} and no error message. Is it llmp?`,
+    messageOf(problem.error, response.status) ??
+      `the server responded with ${response.status} and no error message. Is it llmp?`,
     problem.request_id ?? null,
     retryAfter === null ? null : Number(retryAfter),
   );
 }
 
 /** @param error an object in the formats of providers' SDKs, which `ERROR_SHAPE` may require for clients of /v1. */
-function messageOf(error: unknown): string | undefined {
+function messageOf(error: unknown, status: number): string | undefined {
   const text = typeof error === 'object' && error !== null && 'message' in error ? error.message : error;
-  return typeof text === 'string' ? text : undefined;
+  if (typeof text !== 'string') return undefined;
+  return status === 404 && text.startsWith(NO_SUCH_PATH) ? UNKNOWN_OPERATION : text;
 }
 
 /** Short reason why there is no response. */

@@ -1,9 +1,4 @@
-/**
- * Formats of values for people: the same in the command line, the terminal UI, the Admin UI and the doctor. NaN is a value that an
- * older daemon does not report.
- */
-
-export const NOT_REPORTED = '—';
+/** Formats of values for people: the same in the command line, the terminal UI, the Admin UI and the doctor. */
 
 let grouping: Intl.NumberFormat | undefined;
 
@@ -11,7 +6,7 @@ let grouping: Intl.NumberFormat | undefined;
 export function exact(value: number): string {
   // Not created at load time, because most commands print no number.
   grouping ??= new Intl.NumberFormat('en');
-  return Number.isNaN(value) ? NOT_REPORTED : grouping.format(value);
+  return grouping.format(value);
 }
 
 /** A number with its noun: `1 token`, `1,000 tokens`. */
@@ -26,7 +21,7 @@ export const short = (value: number): string =>
 export const actorShown = ({ actor, user }: { actor: string; user: string | null }): string =>
   user === null ? actor : `${user} (${actor})`;
 
-/** `2h ago by ana@laptop: leaked`; undefined for a token that is active, or was revoked by a release that did not record it. */
+/** `2h ago by ana@laptop: leaked`; undefined for a token that is not revoked. */
 export function revocationShown(
   token: { revoked_at: string | null; revoked_by: string | null; revoke_reason: string | null },
   nowMs: number,
@@ -43,15 +38,13 @@ export function promptCacheShown(usage: {
   cache_read_tokens: number | null;
   cache_write_tokens: number | null;
 }): string | null {
-  // Not reported by an older daemon: NaN.
-  const [read, written] = [usage.cache_read_tokens || 0, usage.cache_write_tokens || 0];
+  const [read, written] = [usage.cache_read_tokens ?? 0, usage.cache_write_tokens ?? 0];
   const shown = [read > 0 && `${exact(read)} read`, written > 0 && `${exact(written)} written`].filter(Boolean);
   return shown.length === 0 ? null : shown.join(', ');
 }
 
 /** `950 B`, `1.25 MB`: powers of 1000, as sizes in the settings. */
 export function bytes(value: number): string {
-  if (Number.isNaN(value)) return NOT_REPORTED;
   let [amount, power] = [value, 0];
   for (; amount >= 999.5 && power < BYTE_UNITS.length; power += 1) amount /= 1000;
   return power === 0 ? `${value} B` : `${short(amount)} ${BYTE_UNITS[power - 1] ?? ''}`;
@@ -67,7 +60,6 @@ const SECOND = { name: 's', ms: 1000 } as const;
 
 /** A duration: `38s`, `12m`, `3h`, `4d`. A negative one is zero. */
 export function duration(ms: number): string {
-  if (Number.isNaN(ms)) return NOT_REPORTED;
   const { name, ms: unit } = UNITS.find(({ fromMs }) => ms >= fromMs) ?? SECOND;
   return `${Math.max(0, Math.round(ms / unit))}${name}`;
 }

@@ -16,6 +16,6 @@ const CHARACTER = new RegExp(`^${ALLOWED}$`, 'u');
 /** @param text in its stored form. The limit counts characters, not UTF-16 units. */
 export const isName = (text: string): boolean => NAME.test(text) && !holdsSecret(text);
 
-/** A name that an earlier release has stored, as it could be given today: without the characters that are no longer allowed. */
-export const typableName = (stored: string): string =>
-  plainName(Array.from(stored, (character) => (CHARACTER.test(character) ? character : '')).join(''));
+/** A name from any text: without the characters that are not allowed. It can be empty, or longer than a name. */
+export const typableName = (text: string): string =>
+  plainName(Array.from(text, (character) => (CHARACTER.test(character) ? character : '')).join(''));

@@ -24,7 +24,7 @@ export function refuserOf({ outcome, code }: Pick<Ended, 'outcome' | 'code'>): R
     case 'drained':
       return 'cut';
     default:
-      return ''; // Also for an outcome of a newer daemon.
+      return '';
   }
 }
 

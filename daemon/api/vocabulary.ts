@@ -175,6 +175,9 @@ export const UUID_PATTERN = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export const MIN_ID_PREFIX = 6;
 /** Pattern of such a prefix. */
 export const ID_PREFIX_PATTERN = new RegExp(`^[0-9a-f][0-9a-f-]{${MIN_ID_PREFIX - 1},35}$`, 'i');
+/** The message with which the daemon refuses a path that it does not have, or how it begins. */
+export const NO_SUCH_PATH = 'no such path';
+
 /** 1 to 20 statuses or status classes, such as `429` or `4xx,5xx`. */
 export const STATUS_LIST_PATTERN = /^[1-5](?:xx|[0-9]{2})(?:,[1-5](?:xx|[0-9]{2})){0,19}$/;
 

@@ -271,7 +271,6 @@ export class Registry {
     const attempt = {
       action: 'token.create',
       projectId: terms.projectId,
-      // Same field order as in earlier releases.
       details: {
         name: terms.name,
         duration_minutes: lifetimeMs / 60_000,

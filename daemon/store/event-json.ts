@@ -21,9 +21,8 @@ export interface UsageJson {
   completion_tokens: number | null;
   total_tokens: number | null;
   source: 'provider' | 'missing';
-  /** Undefined in events of older daemons. */
-  cache_read_tokens: number | null | undefined;
-  cache_write_tokens: number | null | undefined;
+  cache_read_tokens: number | null;
+  cache_write_tokens: number | null;
 }
 
 export interface RequestEventJson extends EventBase {

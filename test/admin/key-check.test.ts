@@ -5,8 +5,7 @@ import { canary } from '../support/canaries.js';
 import { lastAuditOf } from '../support/management.js';
 import { perTest } from '../support/per-test.js';
 import { replies, startProvider } from '../support/provider.js';
-import { startAdminBefore } from './older-daemon.js';
-import { adminForEachTest, loggedIn } from './test-browser.js';
+import { adminForEachTest } from './test-browser.js';
 
 const KEY = canary('upstream');
 
@@ -85,15 +84,10 @@ describe('a key on a page of the Admin UI', () => {
     expect((await browser.post('projects/new', { name: 'web', api_key: KEY })).html).to.not.match(CHECKED);
   });
 
-  it('is stored with a remark if the response says nothing about it, or the daemon is older', async () => {
+  it('is stored with a remark if the response says nothing about it', async () => {
     refuse(404);
     const unsure = await browser.follow(browser.post('projects/new', CREATE));
     expect(unsure.html).to.include('Project created. The provider could not confirm the key.');
-    const before = await startAdminBefore(daemon, { unknownFields: ['check_key'] });
-    const there = await loggedIn(before.url);
-    const stored = await there.follow(there.post('projects/new', { ...CREATE, name: 'other' }));
-    expect(stored.html).to.include('The key was not checked: the daemon is of an earlier release.');
-    await before.stop();
     expect((await browser.get(`projects/${project.id}?done=key&check=%3Cb%3E`)).html).to.not.include('<b>');
   });
 });

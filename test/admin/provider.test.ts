@@ -5,8 +5,7 @@ import { canary } from '../support/canaries.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
 import { perTest } from '../support/per-test.js';
 import { replies, startProvider } from '../support/provider.js';
-import { startAdminBefore } from './older-daemon.js';
-import { adminForEachTest, loggedIn } from './test-browser.js';
+import { adminForEachTest } from './test-browser.js';
 
 const KEY = canary('upstream');
 const DEFAULT = { provider: 'default', base_url: '', auth: 'bearer' };
@@ -161,21 +160,5 @@ describe('the provider of a project in the Admin UI', () => {
       await provider.stop();
       expect((await check()).html).to.include('Upstream unreachable (ECONNREFUSED).');
     });
-  });
-
-  it('is explained before a daemon of an earlier release', async () => {
-    const release = { unknownFields: ['upstream_base_url', 'upstream_auth'], unknownPath: /\/check$/ };
-    const before = await startAdminBefore(daemon, release);
-    const there = await loggedIn(before.url);
-    const form = { name: 'shop', api_key: KEY, ...DEFAULT };
-    const refused = await there.post('projects/new', { ...form, provider: 'groq' });
-    expect(refused.status).to.equal(400);
-    expect(refused.html).to.include(
-      'The daemon is of an earlier release, in which all projects have the same provider.',
-    );
-    expect((await there.follow(there.post('projects/new', form))).html).to.include('Project created.');
-    const checked = await there.post(`projects/${project.id}/check`);
-    expect(checked.html).to.include('The daemon is of an earlier release, which cannot check projects.');
-    await before.stop();
   });
 });

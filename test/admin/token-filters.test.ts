@@ -5,7 +5,6 @@ import { completion } from '../../daemon/demo/responses.js';
 import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
-import { startAdminBefore } from './older-daemon.js';
 import { TestBrowser } from './test-browser.js';
 
 const DAY_MS = 86_400_000;
@@ -161,17 +160,5 @@ describe('the filters of tokens in the Admin UI', () => {
     expect(await found('state=revoked')).to.deep.equal(['old']);
     const far = { what: 'revoke', all: 'yes', query: 'created=%3E999999w' };
     expect((await browser.post('tokens/marked', far)).html).to.include('the time is too far away');
-  });
-
-  it('say so if an older daemon does not know them', async () => {
-    await create('one');
-    const before = await startAdminBefore(daemon, { unknownFields: ['idle_over'] });
-    browser = new TestBrowser(before.url);
-    await browser.logIn(MANAGEMENT_TOKEN);
-    const { status, html } = await browser.get('tokens?idle_over=30d');
-    expect(status).to.equal(400);
-    expect(html).to.include('Unknown field idle_over.').and.not.to.include('name="id"');
-    expect(await found('q=one')).to.deep.equal(['one']);
-    await before.stop();
   });
 });

@@ -5,7 +5,6 @@ import { completion } from '../../daemon/demo/responses.js';
 import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
-import { startAdminBefore } from './older-daemon.js';
 import { TestBrowser } from './test-browser.js';
 
 const HOUR_MS = 3_600_000;
@@ -165,18 +164,5 @@ describe('the page Top of the Admin UI', () => {
     const { html } = await browser.get('top/export?format=json&by=project');
     expect(JSON.parse(html)).to.have.length(1);
     expect((await browser.get('top/export?format=csv&sort=name')).status).to.equal(400);
-  });
-
-  it('says that an older daemon does not have the list', async () => {
-    const before = await startAdminBefore(daemon, { unknownPath: /^\/manage\/top$/ });
-    const there = new TestBrowser(before.url);
-    await there.logIn(MANAGEMENT_TOKEN);
-    const { status, html } = await there.get('top');
-    expect(status).to.equal(200);
-    expect(html).to.include('The daemon is too old to have this list').and.to.include('sort=errors');
-    const exported = await there.get('top/export?format=csv');
-    expect(exported.status).to.equal(400);
-    expect(exported.html).to.include('too old to have this list');
-    await before.stop();
   });
 });

@@ -201,7 +201,7 @@ describe('completion offers', () => {
       expect(await offered(['token', 'list', 'model:g'], { env })).to.deep.equal(['model:gpt-4o']);
       expect(await offered(['top', 'model', 'model:'], { env })).to.deep.equal(['model:gpt-4o', 'model:meta/llama-3']);
       expect(await offered(['token', 'revoke', '--query', 'model:m'], { env })).to.deep.equal(['model:meta/llama-3']);
-      daemon.answer = refuse(404, 'not_found', 'an older daemon');
+      daemon.answer = refuse(503, 'unavailable', 'unavailable');
       expect(await offered(['token', 'list', '--model', ''], { env })).to.deep.equal([]);
     });
 

@@ -14,7 +14,7 @@ import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from 
 import { type Provider, startProvider } from '../support/provider.js';
 import { llmp } from './captured.js';
 import { ended, MAIN, start } from './processes.js';
-import { responds, startStandIn } from './stand-in.js';
+import { startStandIn } from './stand-in.js';
 
 /** What a program of the test prints, with this in place of the token. */
 const TOKEN = 'the-token';
@@ -328,17 +328,13 @@ describe('agents', () => {
       expect(err).to.contain('readable by other users');
     });
 
-    it('asks for --for if the daemon does not tell the API, and does not ask the daemon with it', async () => {
-      const older = await startStandIn();
-      older.answer = responds({ id: 'x', expires_in_s: 60 });
-      const ask = (more: readonly string[]) =>
-        llmp(['connect', 'codex', '--token-file', tokens.openai.file, ...more], { env: { LLMP_SERVER: older.url } });
-      const { exitCode, err } = await ask([]);
-      expect(exitCode).to.equal(2);
-      expect(err).to.contain('Name it with --for');
-      expect((await ask(['--for', 'openai'])).exitCode).to.equal(0);
-      expect(older.asked).to.have.lengthOf(1);
-      await older.stop();
+    it('does not ask the daemon with --for', async () => {
+      const standIn = await startStandIn();
+      const args = ['connect', 'codex', '--token-file', tokens.openai.file, '--for', 'openai'];
+      const { exitCode } = await llmp(args, { env: { LLMP_SERVER: standIn.url } });
+      expect(exitCode).to.equal(0);
+      expect(standIn.asked).to.have.lengthOf(0);
+      await standIn.stop();
     });
   });
 });

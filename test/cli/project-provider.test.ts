@@ -3,12 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { daemonForEachTest, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
 import { replies, startProvider } from '../support/provider.js';
-import { aWireProject } from '../support/factories.js';
-import { answerJson, startStandIn } from './stand-in.js';
 import { perTest } from '../support/per-test.js';
-import { commandsAt, llmp } from './captured.js';
+import { commandsAt } from './captured.js';
 
 describe('llmp project: the provider', () => {
   const provider = perTest(startProvider);
@@ -181,20 +179,6 @@ describe('llmp project: the provider', () => {
       expect(JSON.parse(out)).to.include({ result: 'not_confirmed' });
       expect((await here('project check nothing')).exitCode).to.equal(4);
     });
-
-    it('explains that a daemon of an earlier release cannot check', async () => {
-      const project = aWireProject({ name: 'web' });
-      const older = await startStandIn();
-      older.answer = (req, res) => {
-        if (req.method === 'GET') answerJson(res, 200, project);
-        else answerJson(res, 404, { error: 'no such path', code: 'not_found', request_id: 'r' });
-      };
-      const env = { LLMP_SERVER: older.url, MANAGEMENT_TOKEN };
-      const { exitCode, err } = await llmp(`project check ${project.id}`, { env });
-      await older.stop();
-      expect(exitCode).to.equal(4);
-      expect(err).to.contain('the daemon is of an earlier release, which cannot check projects');
-    });
   });
 
   it('is shown in lists and details, and selected with provider:', async () => {
@@ -216,18 +200,5 @@ describe('llmp project: the provider', () => {
     expect(await names('provider:default,other')).to.have.members(['plain', 'own']);
     expect(await names('!provider:default')).to.have.members(['claude', 'own']);
     expect((await here('project list provider:nobody')).exitCode).to.equal(2);
-  });
-
-  it('is refused with an explanation by a daemon of an earlier release', async () => {
-    const older = await startStandIn();
-    older.answer = (_req, res) => {
-      const error = 'unknown field: upstream_base_url, upstream_auth';
-      answerJson(res, 400, { error, code: 'invalid_request', request_id: 'r' });
-    };
-    const env = { LLMP_SERVER: older.url, MANAGEMENT_TOKEN };
-    const { exitCode, err } = await llmp('project create --name web --provider groq', { env, stdin: UPSTREAM_KEY });
-    await older.stop();
-    expect(exitCode).to.equal(1);
-    expect(err).to.contain('the daemon is of an earlier release, in which all projects have the same provider');
   });
 });

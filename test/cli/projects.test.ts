@@ -3,12 +3,10 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { daemonForEachTest, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
 import { replies, startProvider } from '../support/provider.js';
-import { answerJson, startStandIn } from './stand-in.js';
-import { aWireProject } from '../support/factories.js';
 import { perTest } from '../support/per-test.js';
-import { commandsAt, llmp } from './captured.js';
+import { commandsAt } from './captured.js';
 
 describe('llmp project, against a daemon', () => {
   const provider = perTest(startProvider);
@@ -182,29 +180,6 @@ describe('llmp project, against a daemon', () => {
       expect(err).not.to.contain('provider');
       expect((await here('project create --name other --no-check', { stdin: key })).exitCode).to.equal(0);
       expect(provider.received).to.have.length(0);
-    });
-
-    it('is skipped with a warning if the daemon is of an earlier release', async () => {
-      const older = await startStandIn();
-      const bodies: string[] = [];
-      older.answer = (req, res) => {
-        let body = '';
-        req.on('data', (piece: Buffer) => (body += piece.toString()));
-        req.on('end', () => {
-          bodies.push(body);
-          if (!body.includes('check_key')) answerJson(res, 201, aWireProject({ name: 'other' }));
-          else answerJson(res, 400, { error: 'unknown field: check_key', code: 'invalid_request', request_id: 'r' });
-        });
-      };
-      const env = { LLMP_SERVER: older.url, MANAGEMENT_TOKEN };
-      const { exitCode, err } = await llmp('project create --name other', { env, stdin: key });
-      await older.stop();
-      expect(exitCode).to.equal(0);
-      expect(err).to.contain('the daemon is of an earlier release and cannot check keys');
-      expect(bodies.map((body) => JSON.parse(body) as object)).to.deep.equal([
-        { name: 'other', api_key: key, check_key: true },
-        { name: 'other', api_key: key },
-      ]);
     });
   });
 

@@ -136,61 +136,6 @@ describe('llmp status', () => {
       expect(JSON.parse(out)).to.deep.include({ status: 'ready', degraded: ['redis'] });
     });
 
-    const WHOLE = {
-      status: 'ready',
-      missing: [],
-      degraded: [],
-      version: '0.0.9',
-      instance: 'one',
-      started_at: '2026-11-23T12:00:00.000Z',
-      uptime_s: 5,
-      database: { driver: 'sqlite', status: 'ok', schema: '1', pending_migrations: [] },
-      redis: 'off',
-      event_bus: { kind: 'in-memory', status: 'ok', buffered: 1, published: 2, dropped: 3, lag: 4 },
-      audit: { status: 'ok', records: 1, failures: 0 },
-      projects: { active: 1, all: 2 },
-      tokens: { active: 1, expired: 2, revoked: 3, rate_limited: 4, project_inactive: 5 },
-      counted_at: '2026-11-23T12:00:00.000Z',
-      requests: { in_flight: 0, per_second: 1, errors_per_second: 0 },
-      cache: { backend: 'memory', hit_ratio: 0.5 },
-      upstream: { p50_ms: 10, p95_ms: 20 },
-      workers: [{ number: 1, pid: 42, started_at: '2030-01-31T11:59:00.000Z', missing: [], in_flight: 3 }],
-    };
-    /** All fields, also nested ones. */
-    const paths = Object.entries(WHOLE).flatMap(([name, value]) => [
-      [name],
-      ...(typeof value === 'object' && !Array.isArray(value) ? Object.keys(value).map((inner) => [name, inner]) : []),
-    ]);
-    const without = ([name = '', inner]: string[]) => {
-      const copy = structuredClone(WHOLE) as unknown as Record<string, Record<string, unknown>>;
-      if (inner === undefined) Reflect.deleteProperty(copy, name);
-      else Reflect.deleteProperty(copy[name] ?? {}, inner);
-      return copy;
-    };
-
-    it('is shown even if it is older and lacks any field', async () => {
-      for (const path of paths) {
-        daemon.answer = (req, res) => {
-          answerJson(res, 200, req.url?.startsWith('/manage') ? without(path) : HEALTH);
-        };
-        const { exitCode, out, err } = await llmp('status --no-color', { env: at(daemon), terminal: 120 });
-        expect({ exitCode, err }, path.join('.')).to.deep.equal({ exitCode: 0, err: '' });
-        expect(out, path.join('.')).to.not.match(/undefined|NaN|TypeError/);
-        const json = await llmp('status --json', { env: at(daemon) });
-        expect(json.exitCode, path.join('.')).to.equal(0);
-        expect(JSON.stringify(JSON.parse(json.out)), path.join('.')).to.not.contain('—');
-      }
-    });
-
-    it('is reported as older, with its release', async () => {
-      daemon.answer = (req, res) => {
-        answerJson(res, 200, req.url?.startsWith('/manage') ? without(['requests', 'per_second']) : HEALTH);
-      };
-      const { out } = await llmp('status --no-color', { env: { ...at(daemon), LANG: 'C.UTF-8' }, terminal: 120 });
-      expect(out).to.match(/0\.0\.9, older than this program/);
-      expect(out).to.contain('—/s, errors 0.0/s, 0 in flight');
-    });
-
     it('sends no management token to the probes', async () => {
       daemon.answer = responds(HEALTH);
       await llmp('status', { env: at(daemon) });

@@ -167,20 +167,18 @@ describe('llmp top', () => {
     expect((await here('top --window 5m')).err).to.contain('No requests in the last 5 minutes.');
   });
 
-  it('says that an older daemon does not have it', async () => {
+  it('says that the daemon does not have it', async () => {
     standIn.answer = refuse(404, 'not_found', 'no such path');
     const { exitCode, err } = await here('top');
     expect(exitCode).to.equal(EXIT.notFound);
-    expect(err).to.equal(
-      'llmp: the daemon is too old to have this list\n  Update the daemon, or use: llmp usage --by token --sort errors --since 1h\n',
-    );
+    expect(err).to.equal('llmp: the daemon does not have this operation. Is it of another release than this llmp?\n');
     const watching = await here('top --watch', { interrupted: new Promise(() => undefined) });
     expect(watching).to.include({ exitCode: EXIT.notFound, out: '', err });
     // Another server than llmp.
     standIn.answer = (_req, res) => res.writeHead(404).end('<html>');
     expect((await here('top')).err)
       .to.contain('Is it llmp?')
-      .and.not.to.contain('too old');
+      .and.not.to.contain('release');
   });
 
   it('refuses values that it does not know', async () => {

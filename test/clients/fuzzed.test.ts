@@ -51,7 +51,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
   [
     ACCEPTED,
     /parameter `(?:project_id|token_id)` in query/,
-    'a filter by an invalid ID matches nothing, which older clients rely on',
+    'a filter by an invalid ID matches nothing, as one by an unknown ID does',
   ],
 ];
 

@@ -141,7 +141,8 @@ describe('what the lunary backend sends', () => {
     });
     const theirs = await recorded(CHAT);
 
-    const ours = await sentFor(requestEvent({ request_body: JSON.stringify(CHAT), status: 404, usage: NO_USAGE }));
+    const refusedThere = { status: 404, outcome: 'upstream_refused', usage: NO_USAGE } as const;
+    const ours = await sentFor(requestEvent({ request_body: JSON.stringify(CHAT), ...refusedThere }));
     expect(without(comparable(ours[0]!), 'userId', 'metadata')).to.deep.equal(theirs[0]);
     expect(comparable(ours[1]!)).to.deep.equal({ ...theirs[1], error: { message: '404' } });
     const refused = await sentFor(requestEvent({ status: 429, code: 'request_limit_reached', outcome: 'refused' }));

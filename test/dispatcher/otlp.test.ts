@@ -141,7 +141,7 @@ describe('a span that a collector gets', () => {
       [{ outcome: 'refused', code: 'request_limit_reached', status: 429 }, 'request_limit_reached'],
       [{ outcome: 'truncated' }, 'truncated'],
       [{ outcome: 'upstream_error', status: 503 }, '503'],
-      [{ status: 404 }, '404'],
+      [{ outcome: 'upstream_refused', status: 404 }, '404'],
     ] as const) {
       const span = await spanFor(requestEvent(more));
       expect(span.status.code).to.equal(2);

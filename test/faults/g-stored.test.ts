@@ -1,7 +1,5 @@
 /** Which responses are stored, and for how long. */
 import { expect } from 'chai';
-import type { StoredResponse } from '../../daemon/core/ports.js';
-import { replayHeaders } from '../../daemon/http/proxy/stored-headers.js';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';
 import { staged } from './support/fault-fixture.js';
@@ -314,16 +312,6 @@ describe('G: which responses are stored', () => {
         expect([cacheOf(answer), answer.header('x-fine')]).to.deep.equal([expected, 'a']);
         for (const field of fields) expect(answer.all(field.split(':')[0] ?? ''), field).to.deep.equal([]);
       }
-    });
-
-    it('entries of an older release that shares Redis are served without them', () => {
-      const headers = ['X-Fine', 'a', 'Alt-Svc', 'h3=":443"', 'set-cookie', 'a=1'];
-      const kept = { headers, body: Buffer.from('{}') } as unknown as StoredResponse;
-      const facts = { requestId: 'r', expiresAt: '', remaining: null, warning: null, cors: {} };
-      const sent = replayHeaders(kept, 200, { ageMs: 0, freshForMs: 1 }, facts).map((text) => text.toLowerCase());
-      expect(sent).to.include('x-fine');
-      for (const name of ['alt-svc', 'set-cookie']) expect(sent).not.to.include(name);
-      return Promise.resolve();
     });
   });
 

@@ -54,7 +54,7 @@ describe('the change log file', () => {
     await daemon.manage('POST', '/manage/projects', body, { 'x-llmp-user': 'ana@laptop' });
     const lines = await copied(daemon);
     const shown = await bodyOf<Record<string, unknown>[]>(daemon.manage('GET', '/manage/audit'));
-    // Not the names: they may change, and a line must not. A user only if there is one, as in files of older releases.
+    // Not the names: they may change, and a line must not. A user only if there is one.
     const stored = shown.map(({ project_name: _project, token_name: _token, user, ...record }) => ({
       ...record,
       ...(user !== null && { user }),

@@ -193,19 +193,6 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await change((tx) => tx.reactivateToken(one.id));
       await change((tx) => tx.revokeTokensOf(other.projectId, { ...REVOCATION, revokeReason: null }));
       expect(await revocations()).to.deep.equal([active, { isActive: false, ...REVOCATION, revokeReason: null }]);
-      // As an older release does it.
-      await change(async (tx) => {
-        await tx.revokeToken(one.id, REVOCATION);
-      });
-      await database.transact((tx) => tx.execute('UPDATE tokens SET is_active = $yes', { yes: true }));
-      expect(await revocations()).to.deep.equal([active, active]);
-      await database.transact((tx) =>
-        tx.execute('UPDATE tokens SET is_active = $no, revoked_at = NULL, revoked_by = NULL, revoke_reason = NULL', {
-          no: false,
-        }),
-      );
-      expect(await revocations()).to.deep.equal(Array(2).fill({ isActive: false, ...NOT_REVOKED }));
-      await database.transact((tx) => tx.execute('UPDATE tokens SET is_active = $yes', { yes: true }));
     });
 
     for (const [what, lock] of [

@@ -136,8 +136,8 @@ export class SimulatedDaemon {
   /** Pages of events that were loaded. */
   eventPages = 0;
   contexts: ContextSummary[] = [];
-  /** Rows of Top, by token; null: the daemon is of an older release. */
-  topRows: WireTopRow[] | null = null;
+  /** Rows of Top, by token. */
+  topRows: WireTopRow[] = [];
   /** Fields of the next responses. */
   topFields: Partial<WireTop> = {};
   cache: WireCache = { backend: 'memory', entries: 3, bytes: 300, hits: 1, misses: 2 };
@@ -175,7 +175,6 @@ export class SimulatedDaemon {
   }
 
   #missing(request: DataRequest): Failure | null {
-    if (request.of === 'top' && this.topRows === null) return notFound('no such path');
     return request.of === 'token' && !this.token(request.id) ? notFound('token not found') : null;
   }
 
@@ -219,7 +218,7 @@ export class SimulatedDaemon {
 
   /** By project or model, each row has its own: the simulation sums up nothing. */
   #top({ by = 'token', window = '1h', project_id: id }: TopQuery): DataOf<'top'> {
-    const ofProject = (this.topRows ?? []).filter((row) => id === undefined || row.project_id === id);
+    const ofProject = this.topRows.filter((row) => id === undefined || row.project_id === id);
     const rows = ofProject.map(({ token_id, token_name, model, ...row }) =>
       by === 'token' ? { ...row, token_id, token_name } : by === 'model' ? { ...row, model: model ?? null } : row,
     );

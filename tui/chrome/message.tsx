@@ -2,7 +2,7 @@
 import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
-import { duration, exact, NOT_REPORTED } from '../../daemon/api/formats.js';
+import { duration, exact } from '../../daemon/api/formats.js';
 import { Ends, GAP } from '../parts/ends.js';
 import { clockTime, rate } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
@@ -30,7 +30,7 @@ export function MessageLine({ state }: { state: State }) {
 function messageText(state: State): Strip {
   if (state.progress) return progress(state.progress, isStoppable(state));
   if (state.message) return strip(text(state.message.words, TONES[state.message.tone]), undo(state, ' '));
-  return pendingWarning(state) ?? banner(state) ?? nonEmpty(undo(state, '')) ?? older(state) ?? skew(state);
+  return pendingWarning(state) ?? banner(state) ?? nonEmpty(undo(state, '')) ?? skew(state);
 }
 
 const nonEmpty = (it: Strip) => (it.length > 0 ? it : null);
@@ -86,16 +86,6 @@ function banner(state: State): Strip | null {
 /** On a narrow screen the reason is cut, not the times. */
 const reasonAndTimes = (why: Piece, times: string, columns: number): Strip =>
   strip(cut([why], Math.max(24, columns - 2 - text(times).width)), times);
-
-/** A warning about an older daemon, whose missing values are shown as `—`. */
-function older({ missingFields, overview: { status } }: State): Strip | null {
-  if (missingFields.length === 0) return null;
-  const release =
-    status && status.version !== NOT_REPORTED
-      ? `is llmp ${status.version}, an older release`
-      : 'is of an older release';
-  return strip(text(`! the daemon ${release}; missing values are shown as —`, 'warning'));
-}
 
 function skew({ connection: { skewMs } }: State): Strip {
   if (skewMs === null || Math.abs(skewMs) < SKEW_WARNING_MS) return [];

@@ -2,7 +2,6 @@
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { WireProjectChanged, WireTokenCreated } from '../../daemon/api/contract.js';
 import type { ChangeRequest, Failure, Named, NewKey, ChangeResult } from '../state/exchange.js';
-import { sendCheckedKey } from '../../daemon/api/checked-key.js';
 import { Secret } from '../state/secret.js';
 
 const CONCURRENCY = 8;
@@ -55,8 +54,8 @@ async function storedKey(
 ): Promise<ChangeResult> {
   const key = { api_key: secret.reveal() };
   if (!isToCheck) return { ...nothing, done: 1, project: await send(key) };
-  const { project, isChecked } = await sendCheckedKey((check) => send({ ...key, ...check }, signal));
-  return { ...nothing, done: 1, project, keyCheck: isChecked ? project.key_check : 'not_supported' };
+  const project = await send({ ...key, check_key: true }, signal);
+  return { ...nothing, done: 1, project, keyCheck: project.key_check };
 }
 
 function withHidden({ token: secret, ...token }: WireTokenCreated): NonNullable<ChangeResult['created']> {

@@ -1,6 +1,5 @@
 import { Failure as CommandFailure, failureOf } from '../../console/failure.js';
 import { ApiError } from '../../daemon/api/client.js';
-import { isProviderUnknown, NO_PROVIDERS } from '../../daemon/api/older-daemon.js';
 import type { Failure } from '../state/exchange.js';
 
 /** @param server the address to name in messages. */
@@ -12,7 +11,7 @@ export function failureFrom(error: unknown, server: string): Failure {
       kind: 'refused',
       status,
       code,
-      message: status === 401 ? 'the management token was refused' : isProviderUnknown(error) ? NO_PROVIDERS : message,
+      message: status === 401 ? 'the management token was refused' : message,
       retryAfterMs,
     };
   }

@@ -17,10 +17,7 @@ export interface StreamFollowerOptions {
   failureOf: (error: unknown) => Failure;
 }
 
-const ofToken = ({ id, since }: Extract<Stream, { of: 'tokenEvents' }>) => ({
-  token_id: id,
-  ...(since !== null && { since }),
-});
+const ofToken = ({ id, since }: Extract<Stream, { of: 'tokenEvents' }>) => ({ token_id: id, since });
 
 export class StreamFollower {
   readonly #options: StreamFollowerOptions;

@@ -17,7 +17,7 @@ function noRow(state: State): string | null {
 }
 
 /** Whether a key for the first row can wait for it. */
-const isLoading = ({ top }: State) => top.response === null && !top.isUnsupported && !top.isOpening;
+const isLoading = ({ top }: State) => top.response === null && !top.isOpening;
 
 const onRow =
   (act: (state: State, row: TopItem) => Transition) =>

@@ -84,5 +84,5 @@ export function trend(
   return strip(...signs.map((sign, at) => text(sign, (failed[at] ?? 0) > 0 ? 'bad' : 'accent')));
 }
 
-/** The state of a token or project: a sign and a word. @param state as sent by the daemon, which may be newer and have other states. */
+/** The state of a token or project: a sign and a word. @param state as sent by the server, which may send anything. */
 export const stateMark = (state: string): Piece => text(stateShown(state, { ascii: false }), roleOf(stateTint(state)));

@@ -1,9 +1,8 @@
-/** Formats of the terminal UI, which has little space. NaN is a value missing from an older daemon's response, and is shown as `—`. */
-import { exact, NOT_REPORTED, short } from '../../daemon/api/formats.js';
+/** Formats of the terminal UI, which has little space. */
+import { exact, short } from '../../daemon/api/formats.js';
 
 /** `4,211`; from 100,000 on `123k`, `1.23M`. Up to six characters. */
 export function count(value: number): string {
-  if (Number.isNaN(value)) return NOT_REPORTED;
   if (value < 100_000) return exact(value);
   if (value < 1_000_000) return `${Math.floor(value / 1_000)}k`;
   return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
@@ -16,11 +15,10 @@ export function rate(perSecond: number): string {
 /** @param value null if nothing was measured. */
 export function milliseconds(value: number | null): string {
   if (value === null) return '–';
-  if (Number.isNaN(value)) return NOT_REPORTED;
   return value < 10_000 ? `${exact(Math.round(value))} ms` : `${(value / 1000).toFixed(1)} s`;
 }
 
-export const percent = (share: number) => (Number.isNaN(share) ? NOT_REPORTED : `${Math.round(share * 100)}%`);
+export const percent = (share: number) => `${Math.round(share * 100)}%`;
 
 const two = (value: number) => String(value).padStart(2, '0');
 

@@ -3,7 +3,7 @@ import { Box } from 'ink';
 import { shortId } from '../../console/columns/cell-text.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
-import { duration, exact, NOT_REPORTED, relativeTime } from '../../daemon/api/formats.js';
+import { duration, exact, relativeTime } from '../../daemon/api/formats.js';
 import { bar, brailleChart } from '../parts/charts.js';
 import { fact } from '../parts/columns.js';
 import { count, milliseconds, percent, rate } from '../parts/figures.js';
@@ -136,16 +136,14 @@ function healthLines(state: State, status: WireStatus): Strip[] {
   const { database, event_bus: bus, audit, upstream, cache, redis, missing, degraded } = status;
   const ready = { ready: text('● ready', 'good'), 'not ready': text('✗ not ready', 'bad') };
   const pending = database.pending_migrations.length;
-  const signs: Partial<Record<string, Piece>> = {
+  const signs: Record<WireStatus['redis'], Piece> = {
     ok: text('● ', 'good'),
     failing: text('✗ ', 'bad'),
     off: text('○ ', 'faint'),
   };
-  // An older daemon may not send it.
-  const sign = (part: string) => signs[part] ?? text('  ');
   return [
     strip(
-      (ready as Partial<typeof ready>)[status.status] ?? text(NOT_REPORTED),
+      ready[status.status],
       `  llmp ${status.version}, up ${duration(daemonNow(state) - Date.parse(status.started_at))}`,
       text(`  ${status.instance}`, 'faint'),
     ),
@@ -155,7 +153,7 @@ function healthLines(state: State, status: WireStatus): Strip[] {
     fact(
       'database',
       strip(
-        sign(database.status),
+        signs[database.status],
         `${database.driver}, schema ${database.schema ?? 'none'}`,
         pending > 0 && text(`, ${pending} pending`, 'warning'),
       ),
@@ -164,7 +162,7 @@ function healthLines(state: State, status: WireStatus): Strip[] {
     fact(
       'events',
       strip(
-        sign(bus.status),
+        signs[bus.status],
         bus.kind,
         bus.kind !== 'off' && `, ${exact(bus.buffered)} buffered, `,
         bus.kind !== 'off' && text(`${exact(bus.dropped)} dropped`, bus.dropped > 0 ? 'warning' : 'plain'),
@@ -175,14 +173,14 @@ function healthLines(state: State, status: WireStatus): Strip[] {
     fact(
       'audit',
       strip(
-        sign(audit.status),
+        signs[audit.status],
         `${exact(audit.records)} records, `,
         text(`${exact(audit.failures)} failures`, audit.failures > 0 ? 'bad' : 'plain'),
       ),
       FACT_COLUMNS,
     ),
     fact('cache', cacheText(cache), FACT_COLUMNS),
-    fact('redis', strip(sign(redis), redis), FACT_COLUMNS),
+    fact('redis', strip(signs[redis], redis), FACT_COLUMNS),
   ];
 }
 

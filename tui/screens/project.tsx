@@ -73,7 +73,7 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
       ),
       NAME_COLUMNS,
     ),
-    fact('now', lastMinutes(state, detail), NAME_COLUMNS),
+    fact('now', lastMinutes(detail), NAME_COLUMNS),
     fact('provider', provider(project), NAME_COLUMNS),
     fact('missing usage', missingUsageTitle(project.missing_usage), NAME_COLUMNS),
     fact('last used', time(project.last_used_at), NAME_COLUMNS),
@@ -90,8 +90,8 @@ function provider(project: WireProject): Strip {
 }
 
 /** The requests of the last five minutes, with a small chart. */
-function lastMinutes({ top: { isUnsupported } }: State, { now }: ProjectDetail): Strip {
-  if (!now) return strip(text(isUnsupported ? '–' : '…', 'faint'));
+function lastMinutes({ now }: ProjectDetail): Strip {
+  if (!now) return strip(text('…', 'faint'));
   const { requests, errors } = now.total;
   const [row] = now.rows;
   return strip(
@@ -150,7 +150,7 @@ function busiestRowsOf(
         strip(text(count(row.errors), row.errors > 0 ? 'bad' : 'plain')),
       ),
     );
-  const none = top ? 'No requests.' : state.top.isUnsupported ? 'The daemon is too old to have this list.' : '…';
+  const none = top ? 'No requests.' : '…';
   const said = rows.length > 0 ? rows : [strip(text(none, 'faint'))];
   return [head, ...Array.from({ length: busiestRows(state) }, (_, at) => said[at] ?? [])];
 }

@@ -105,7 +105,6 @@ function lastMinute(state: State): Strip {
     text(exact(recent.length), 'strong'),
     ` request${recent.length === 1 ? '' : 's'} in the last minute  `,
     line,
-    state.token?.hasNoPast && text(' only since this screen was opened', 'faint'),
   );
 }
 

@@ -23,7 +23,7 @@ export function TopScreen({ state }: { state: State }) {
       columns={columnsOf(state)}
       rows={listRows(state)}
       emptyLines={nothing(state)}
-      wait={waitText(state)}
+      wait={loadingText(state)}
       title={titleOf(state)}
       foot={strip(foot)}
     />
@@ -41,11 +41,6 @@ const columnsOf = (state: State): readonly ListColumn<TopItem>[] =>
     filter: state.top.filter,
     order: { by: orderOf(state.top), isDescending: isDescending(state.top) },
   });
-
-/** The text shown until there is a response. */
-function waitText(state: State): string {
-  return state.top.isUnsupported ? 'The daemon is too old to have this list.' : loadingText(state);
-}
 
 function nothing(state: State): (string | Strip)[] {
   const { top } = state;

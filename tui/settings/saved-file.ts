@@ -1,6 +1,6 @@
 /**
- * The file with the saved views and columns, `views.toml` beside the contexts file. It is a file of its own because earlier releases refuse a
- * contexts file with properties that they do not know.
+ * The file with the saved views and columns, `views.toml` beside the contexts file. It is a file of its own, so that the terminal UI never
+ * writes the contexts file.
  *
  *     [[contexts.prod.views]]
  *     name = "leaks"
@@ -53,7 +53,7 @@ export async function readSaved(
 }
 
 /**
- * Applies a change to what is in the file now, and replaces the file atomically. What this release does not know stays in it.
+ * Applies a change to what is in the file now, and replaces the file atomically. Unknown tables and properties stay in it.
  *
  * @returns what is stored for the context now. @throws {Failure} if the file cannot be read or written.
  */

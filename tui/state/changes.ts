@@ -199,7 +199,7 @@ function itemOf(state: State, token: WireToken): DialogItem {
 export function perMinute({ tokens, nowMs }: State, { id, request_count }: WireToken): number | null {
   const before = tokens.rateBaselines.get(id);
   const ageMs = before ? nowMs - before.atMs : 0;
-  if (!before || ageMs < 5_000 || Number.isNaN(request_count)) return null;
+  if (!before || ageMs < 5_000) return null;
   return Math.round(((request_count - before.count) * 60_000) / ageMs);
 }
 

@@ -146,12 +146,12 @@ function ended(state: State, feed: Events, isComplete: boolean): State {
   return withEvents(state, feed.stream === 'open' ? joined : interrupted(joined));
 }
 
-/** A page could not be loaded. A daemon without the list, or without events, is not asked again while it streams. */
-export function pageFailed(state: State, query: EventQuery, status: number | null): State {
+/** A page could not be loaded. */
+export function pageFailed(state: State, query: EventQuery): State {
   const { events } = state;
   if (events.search !== null && isSame(query, events.search.query))
     return withEvents(state, { ...events, isReadingOlder: false, search: null });
-  return status === 404 && events.stream === 'open' ? ended(state, events, true) : state;
+  return state;
 }
 
 /** A paused list does not change. What occurs meanwhile is loaded when it is resumed. */

@@ -1,7 +1,6 @@
 /**
  * Effects and actions, as plain data: the reducer returns effects, tui/effects runs them, and their results come back as actions.
  */
-import type { KeyCheckResult } from '../../daemon/api/checked-key.js';
 import type { Page } from '../../daemon/api/client.js';
 import type {
   AuditQuery,
@@ -18,6 +17,7 @@ import type {
   WireCache,
   WireEvent,
   WireProject,
+  WireProjectChanged,
   WireProjectCheck,
   WireStatus,
   WireToken,
@@ -124,7 +124,7 @@ export interface ChangeResult {
   created?: { token: WireToken; secret: Secret };
   project?: WireProject;
   /** For a key that was to be checked: the result. */
-  keyCheck?: KeyCheckResult | undefined;
+  keyCheck?: WireProjectChanged['key_check'] | undefined;
 }
 
 /** Why a request failed. */
@@ -141,8 +141,8 @@ export interface Failure {
 export type Stream =
   | { of: 'audit'; query: AuditStreamQuery }
   | { of: 'events'; query: EventStreamQuery }
-  /** Events of one token, for its detail. They begin with the stored ones `since` then; null: with the next one. */
-  | { of: 'tokenEvents'; id: string; since: string | null };
+  /** Events of one token, for its detail. They begin with the stored ones `since` then. */
+  | { of: 'tokenEvents'; id: string; since: string };
 
 export type Streamed = { of: 'audit'; item: WireAuditRecord } | { of: 'events' | 'tokenEvents'; item: WireEvent };
 

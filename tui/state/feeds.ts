@@ -31,7 +31,7 @@ function auditStream(state: State): Stream {
 /** The streams that the current view needs. */
 export function streams(state: State): Stream[] {
   const shown = view(state);
-  if (shown.screen === 'token') return token.streams(state, shown.id);
+  if (shown.screen === 'token') return token.streams(shown.id);
   if (shown.screen === 'events') return events.eventStreams(state);
   if (shown.screen === 'audit' && isFollowable(state)) return [auditStream(state)];
   return [];

@@ -59,7 +59,6 @@ export const initialState = ({
   message: null,
   undoHistory: { undo: [], redo: [] },
   pendingChanges: [],
-  missingFields: [],
   progress: null,
   overview: { status: null, traffic: [], expiring: [], selected: null, usage: null },
   tokens: NO_TOKENS,

@@ -8,8 +8,7 @@ import type {
   WireTop,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
-import { NO_PROJECT_CHECKS } from '../../daemon/api/older-daemon.js';
-import type { DataRequest, Effect, Failure, Named } from './exchange.js';
+import type { DataRequest, Effect, Named } from './exchange.js';
 import { opened } from './navigation.js';
 import { underCursor } from './projects.js';
 import { detailColumns, recordRows } from './record-rows.js';
@@ -86,12 +85,6 @@ export const checkReceived = (state: State, { name, id }: Named, check: WireProj
     `${name ?? id}: ${projectCheckSentence(check)}`,
     check.result === 'accepted' ? 'good' : check.result === 'not_confirmed' ? 'plain' : 'bad',
   );
-
-/** An older daemon cannot check. Another failure does not mean that the daemon is unavailable. */
-export const checkFailed = (state: State, { status, message }: Failure): State =>
-  withMessage(state, status === 404 ? sentenceOf(NO_PROJECT_CHECKS) : message, 'bad');
-
-const sentenceOf = (words: string) => `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 
 /** A low screen shows fewer rows, so that the changes are not far below. */
 const LOW_ROWS = 32;

@@ -83,7 +83,6 @@ export function newUpstream(dialog: Dialog): Partial<ProjectUpstream> | Problem 
   const provider = valueOf(dialog, 'Provider') as FormProvider;
   const baseUrl = valueOf(dialog, 'Base URL').trim();
   const auth = UPSTREAM_AUTHS.find((it) => it === valueOf(dialog, 'Key sent as'));
-  // A project of the daemon's provider has no field of its own, so that daemons of earlier releases accept it.
   if (provider === DEFAULT_PROVIDER) return {};
   try {
     return upstreamFrom({
@@ -97,7 +96,7 @@ export function newUpstream(dialog: Dialog): Partial<ProjectUpstream> | Problem 
   }
 }
 
-/** What the form says of the usage that chat streams do not report, if it differs: a daemon of an earlier release does not know it. */
+/** What the form says of the usage that chat streams do not report, if it differs. */
 export function missingUsageIn(dialog: Dialog, before: MissingUsage = 'off'): { missing_usage?: MissingUsage } {
   const chosen = MISSING_USAGES.find((it) => it === valueOf(dialog, 'Missing usage'));
   return chosen === undefined || chosen === before ? {} : { missing_usage: chosen };

@@ -81,8 +81,6 @@ export interface State {
   undoHistory: UndoHistory;
   /** Changes that were sent and have no response yet. */
   pendingChanges: readonly PendingChange[];
-  /** Fields that the responses lack because the daemon is an older release. */
-  missingFields: readonly string[];
   /** Progress of a bulk change, or of loading all tokens. */
   progress: { words: string; done: number; of: number } | null;
   overview: {
@@ -154,8 +152,7 @@ export const TOKEN_ORDERS = [
   'request_count',
   'name',
 ] as const satisfies readonly TokenSortField[];
-/** `expires_at` replaces `live` when the daemon is too old to know that order. */
-export type TokenOrder = (typeof TOKEN_ORDERS)[number] | 'expires_at';
+export type TokenOrder = (typeof TOKEN_ORDERS)[number];
 
 export interface TokensState {
   window: Window<WireToken>;
@@ -186,8 +183,6 @@ export interface TokenDetail {
   requests: ReadonlyMap<string, number>;
   /** Whether its events are streamed, so that no request is missing. */
   isFollowed: boolean;
-  /** The daemon is of an older release: requests before this screen was opened are not known. */
-  hasNoPast: boolean;
   /** First visible line. */
   top: number;
 }
@@ -242,8 +237,6 @@ export interface TopState {
   response: WireTop | null;
   /** Enter was pressed before the rows were loaded: the first one opens when they are. */
   isOpening: boolean;
-  /** The daemon is of an older release, without this list. */
-  isUnsupported: boolean;
   /** The rows that match the filter, sorted. */
   window: Window<TopItem>;
 }

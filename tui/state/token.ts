@@ -2,7 +2,7 @@
 import { TOKEN_LINES } from '../../console/columns/tokens.js';
 import type { WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
-import type { Effect, DataRequest, Failure, Stream, TokenHistory } from './exchange.js';
+import type { Effect, DataRequest, Stream, TokenHistory } from './exchange.js';
 import { opened } from './navigation.js';
 import { detailColumns, recordRows } from './record-rows.js';
 import { listRows } from './rows.js';
@@ -26,7 +26,6 @@ const emptyDetail = (token: WireToken | null): TokenDetail => ({
   history: null,
   requests: new Map(),
   isFollowed: false,
-  hasNoPast: false,
   top: 0,
 });
 
@@ -62,15 +61,10 @@ export const historyReceived = (state: State, id: string, history: TokenHistory)
   isShown(state, id) ? withToken(state, { history }) : state;
 
 /** The stream begins with the stored events of the last minute. */
-export function streams({ token }: State, id: string): Stream[] {
-  return [{ of: 'tokenEvents', id, since: token?.hasNoPast ? null : '1m' }];
-}
+export const streams = (id: string): Stream[] => [{ of: 'tokenEvents', id, since: '1m' }];
 
-export function streamChanged(state: State, is: 'open' | 'lost', failure: Failure | null): State {
-  // An older daemon refuses a stream with a past.
-  const hasNoPast = (state.token?.hasNoPast ?? false) || (is === 'lost' && failure?.status === 400);
-  return withToken(state, { isFollowed: is === 'open', hasNoPast });
-}
+export const streamChanged = (state: State, is: 'open' | 'lost'): State =>
+  withToken(state, { isFollowed: is === 'open' });
 
 /** Records completed requests of the token. A stream that is opened again repeats some of them. */
 export function used(state: State, events: readonly WireEvent[]): State {

@@ -60,13 +60,6 @@ export function requestPages(state: State): Transition {
 export const refreshed = (state: State): Transition =>
   requestPages({ ...state, tokens: { ...state.tokens, window: windows.invalidated(state.tokens.window) } });
 
-/** An older daemon refuses the order `live`: sorts by expiry instead, which mixes live and expired tokens. */
-export function orderRefused(state: State): Transition | null {
-  if (state.tokens.order !== 'live') return null;
-  const [next, ...effects] = reloaded(state, { order: 'expires_at' });
-  return [withMessage(next, 'This daemon is older and cannot sort live tokens first'), ...effects];
-}
-
 /** The page is requested again at the next refresh. */
 export const failed = (state: State, page: windows.PageRequest): State => ({
   ...state,
@@ -136,7 +129,7 @@ export const reloaded = (state: State, change: Partial<TokensState>): Transition
 
 export function ordered(state: State): Transition {
   const { tokens } = state;
-  const at = TOKEN_ORDERS.findIndex((one) => one === tokens.order || (one === 'live' && tokens.order === 'expires_at'));
+  const at = TOKEN_ORDERS.indexOf(tokens.order);
   const order = TOKEN_ORDERS[(at + 1) % TOKEN_ORDERS.length] ?? 'live';
   // The most useful direction: expiring next, newest, last used or most used first.
   const isDescending = order !== 'live' && order !== 'name';

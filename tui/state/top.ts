@@ -23,7 +23,6 @@ export const NO_TOP: TopState = {
   filter: '',
   response: null,
   isOpening: false,
-  isUnsupported: false,
   window: emptyWindow('top', false),
 };
 
@@ -51,10 +50,8 @@ export function dataRequests(state: State): DataRequest[] {
 /** A response to an earlier question changes nothing. */
 export function loaded(state: State, query: TopQuery, response: WireTop): State {
   if (JSON.stringify(query) !== JSON.stringify(queryOf(state))) return state;
-  return arranged({ ...state, top: { ...state.top, response, isUnsupported: false } });
+  return arranged({ ...state, top: { ...state.top, response } });
 }
-
-export const unsupported = (state: State): State => ({ ...state, top: { ...state.top, isUnsupported: true } });
 
 /** Filters and sorts the rows. The cursor stays on its row. */
 function arranged(state: State): State {

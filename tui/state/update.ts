@@ -2,7 +2,6 @@
 import * as connection from './connection.js';
 import type {
   Action,
-  DataResponse,
   Effect,
   Failure,
   ChangeResult,
@@ -16,7 +15,6 @@ import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
 import { above } from './navigation.js';
-import { completed, streamedWhole, withLacks } from './older.js';
 import * as results from './change-result.js';
 import * as project from './project.js';
 import * as projects from './projects.js';
@@ -90,7 +88,7 @@ function reduced(state: State, action: Action, press: Press): Transition {
     case 'refused':
       return refused(state, action);
     case 'streamed':
-      return [feeds.streamed(state, streamedWhole(action.streamed))];
+      return [feeds.streamed(state, action.streamed)];
     case 'stream':
       return streamState(state, action);
     case 'heard':
@@ -180,8 +178,7 @@ type LoadedAction = Extract<Action, { on: 'loaded' }>;
 
 function loaded(state: State, { request, data }: LoadedAction): Transition {
   // Request and data have matching types, which the compiler cannot infer once they are separate.
-  const { answered: it, lacks } = completed({ request, data } as DataResponse);
-  return DATA_REDUCERS[it.request.of](withLacks(state, lacks), it.request as never, it.data as never);
+  return DATA_REDUCERS[request.of](state, request as never, data as never);
 }
 
 type DataReducers = {
@@ -192,8 +189,7 @@ const DATA_REDUCERS: DataReducers = {
   status: (state, _, status) => {
     const { per_second: perSecond, errors_per_second: errorsPerSecond } = status.requests;
     const sample: Sample = { atMs: state.nowMs, perSecond, errorsPerSecond };
-    const isSaid = !Number.isNaN(perSecond);
-    const traffic = [...state.overview.traffic, ...(isSaid ? [sample] : [])].slice(-SAMPLES_KEPT);
+    const traffic = [...state.overview.traffic, sample].slice(-SAMPLES_KEPT);
     return [{ ...state, overview: { ...state.overview, status, traffic } }];
   },
   tokens: (state, { page }, data) => tokens.loaded(state, page, data),
@@ -245,17 +241,11 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
   const state = withoutPendingRequest(before, request, failure);
   if (request.of === 'contexts') return [state];
   if (request.of === 'projectCheck' && failure.kind === 'refused' && failure.status !== 401) {
-    return [project.checkFailed(connection.succeeded(state, request.of), failure)];
+    // It does not mean that the daemon is unavailable.
+    return [withMessage(connection.succeeded(state, request.of), failure.message, 'bad')];
   }
   if (connection.isDaemonFailure(failure)) return connection.failed(state, failure, request.of);
   const heard = connection.succeeded(state, request.of);
-  if (request.of === 'tokens' && failure.status === 400) {
-    const step = tokens.orderRefused(heard);
-    if (step) return step;
-  }
-  // An older daemon streams events, and has no list of them.
-  if (request.of === 'events' && failure.status === 404 && heard.events.stream === 'open') return [heard];
-  if (request.of === 'top' && failure.status === 404) return [top.unsupported(heard)];
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
   return [
     request.of === 'purgeable' || request.of === 'viewCount' ? heard : withMessage(heard, failure.message, 'bad'),
@@ -272,7 +262,7 @@ function withoutPendingRequest(state: State, request: DataRequest, failure: Fail
     case 'audit':
       return { ...state, audit: { ...state.audit, isReadingOlder: false } };
     case 'events':
-      return pageFailed(state, request.query, failure.status);
+      return pageFailed(state, request.query);
     case 'purgeable':
       return withPreview(state, JSON.stringify(request.body), { count: null, failure });
     case 'viewCount':
@@ -313,7 +303,7 @@ function refused(state: State, { change, failure }: Extract<Action, { on: 'refus
 
 function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): Transition {
   if (failure?.status === 401) return connection.failed(state, failure, null);
-  return of === 'tokenEvents' ? [token.streamChanged(state, is, failure)] : feeds.streamChanged(state, of, is);
+  return of === 'tokenEvents' ? [token.streamChanged(state, is)] : feeds.streamChanged(state, of, is);
 }
 
 /** Shows a message in the dialog of the secret if that is open. */

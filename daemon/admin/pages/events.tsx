@@ -1,6 +1,6 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
 import { subjectsOf } from '../../../console/columns/column.js';
-import { actorShown, bytes, exact, NOT_REPORTED, promptCacheShown } from '../../api/formats.js';
+import { actorShown, bytes, exact, promptCacheShown } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
 import { whyFailed } from '../../api/request-outcome.js';
@@ -162,7 +162,6 @@ function RequestOutcome({ event: { outcome, cache } }: { event: WireRequestEvent
 
 /** A duration with up to three digits: `0.4 ms`, `320 ms`, `12.5 s`. */
 function took(ms: number): string {
-  if (Number.isNaN(ms)) return NOT_REPORTED;
   if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
   return `${ms < 10 ? ms.toFixed(1) : exact(Math.round(ms))} ms`;
 }

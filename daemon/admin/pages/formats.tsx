@@ -1,6 +1,6 @@
 /** Formatting of single values: states, times, numbers, names. */
 import { stateMark } from '../../../console/columns/cell-text.js';
-import { exact, NOT_REPORTED, relativeTime } from '../../api/formats.js';
+import { exact, relativeTime } from '../../api/formats.js';
 import { useFrame } from './frame.js';
 
 /** Escapes bidirectional control characters, so that a name cannot reorder the text next to it. */
@@ -22,12 +22,9 @@ export const StatusMark = ({ look, glyph, word }: MarkProps) => (
   </span>
 );
 
-/** An older daemon may not report a state. */
-const UNKNOWN_MARK = { look: 'expired', glyph: '·', word: NOT_REPORTED } as const;
-
 export function StateMark({ state }: { state: string }) {
-  const mark = stateMark(state);
-  return mark ? <StatusMark look={state} glyph={mark.glyph} word={mark.word} /> : <StatusMark {...UNKNOWN_MARK} />;
+  const { glyph, word } = stateMark(state) ?? { glyph: '·', word: state };
+  return <StatusMark look={state} glyph={glyph} word={word} />;
 }
 
 const OUTCOMES: Readonly<Record<string, Omit<MarkProps, 'word'>>> = {
@@ -47,12 +44,9 @@ const COMPONENTS = {
 } as const;
 
 /** State of a component that the daemon depends on. */
-export const ComponentMark = ({ status }: { status: keyof typeof COMPONENTS }) =>
-  Object.hasOwn(COMPONENTS, status) ? (
-    <StatusMark {...COMPONENTS[status]} word={status} />
-  ) : (
-    <StatusMark {...UNKNOWN_MARK} />
-  );
+export const ComponentMark = ({ status }: { status: keyof typeof COMPONENTS }) => (
+  <StatusMark {...COMPONENTS[status]} word={status} />
+);
 
 export const isTime = (text: string): boolean => !Number.isNaN(Date.parse(text));
 
@@ -93,7 +87,6 @@ export const Errors = ({ count }: { count: number }) =>
 export function Cap({ used, cap }: { used: number; cap: number }) {
   if (cap === 0) return <>{exact(used)}</>;
   const share = used / cap;
-  if (Number.isNaN(share)) return <>{`${exact(used)} / ${exact(cap)}`}</>;
   return (
     <span className="uses">
       {exact(used)} / {exact(cap)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />

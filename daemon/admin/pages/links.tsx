@@ -9,7 +9,6 @@ import type { Choices } from './fields.js';
 export const choicesOf = (projects: readonly WireProject[]): Choices =>
   projects.map(({ id, name }) => [id, escapeBidi(name)] as const);
 
-/** An older daemon sends no names. */
 export const NameOrId = ({ id, name }: Named) => (name ? <Name>{name}</Name> : <code>{shortId(id)}</code>);
 
 /** The ID is in the tooltip. */

@@ -9,7 +9,6 @@ import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
 import { Name, StateMark, Time } from './formats.js';
 import { ProviderShown } from './provider.js';
 import { missingUsageTitle } from '../../api/providers.js';
-import { typableName } from '../../api/names.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
@@ -112,13 +111,7 @@ function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | '
         <ChangeForm to={`${to}/rename`} className="panel">
           <Field name="name" label="Name">
             {(attributes) => (
-              <input
-                type="text"
-                required
-                maxLength={MAX_NAME_LENGTH}
-                defaultValue={typableName(project.name)}
-                {...attributes}
-              />
+              <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={project.name} {...attributes} />
             )}
           </Field>
           <button type="submit">Rename</button>

@@ -77,9 +77,7 @@ function bucketOf(atMs: number, line: WireUsageLine | undefined): Bucket {
 export const failuresOf = ({ refused, upstreamRefused, errors, cut }: Bucket): number =>
   sumOf([refused, upstreamRefused, errors, cut]);
 
-/** Without the figures that an older daemon does not report, which are NaN. */
-export const sumOf = (figures: readonly number[]): number =>
-  figures.reduce((sum, figure) => sum + (Number.isNaN(figure) ? 0 : figure), 0);
+export const sumOf = (figures: readonly number[]): number => figures.reduce((sum, figure) => sum + figure, 0);
 
 // ---- axes
 

@@ -2,7 +2,6 @@
 import { type TermField, termsThat, TOKEN_LINES, TOKEN_TERMS } from '../../../console/columns/tokens.js';
 import { exact } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
-import { typableName } from '../../api/names.js';
 import { CellContent } from './cells.js';
 import { Field, Select } from './fields.js';
 import { useFrame } from './frame.js';
@@ -68,9 +67,7 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
           label={label}
           hint={given.like === '' ? `${capitalized(hint)}. Optional.` : 'Leave empty for that of the other token.'}
         >
-          {(attributes) => (
-            <input type="text" maxLength={max} defaultValue={typableName(given[field])} {...attributes} />
-          )}
+          {(attributes) => <input type="text" maxLength={max} defaultValue={given[field]} {...attributes} />}
         </Field>
       ))}
       <fieldset className="pair">

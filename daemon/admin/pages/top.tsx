@@ -19,16 +19,14 @@ import { Field, Select, TokenField } from './fields.js';
 import { capitalized, escapeBidi, Time } from './formats.js';
 import { Link, QueryForm } from './frame.js';
 import { choicesOf } from './links.js';
-import { CommandLine, EmptyState, ErrorNotice, Exports, WideTable } from './parts.js';
+import { CommandLine, ErrorNotice, Exports, WideTable } from './parts.js';
 
 export interface TopProps {
-  /** Null if the query is invalid, or the daemon does not have this list. */
+  /** Null if the query is invalid. */
   top: WireTop | null;
   by: TopDimension;
   window: TopWindow;
   sort: TopSort;
-  /** Whether the daemon is too old to have this list. */
-  isUnsupported: boolean;
   query: URLSearchParams;
   projects: readonly WireProject[];
   /** Error message if the query is invalid. */
@@ -47,19 +45,7 @@ export const TOP_ORDERS = [
 const WINDOW_TITLES: Record<TopWindow, string> = { '5m': '5 minutes', '1h': '1 hour', '24h': '24 hours' };
 
 export function topPage(props: TopProps) {
-  const { top, by, window, query, isUnsupported, refused } = props;
-  if (isUnsupported) {
-    return (
-      <>
-        <Heading title="Top" />
-        <EmptyState title="The daemon is too old to have this list">
-          <p>
-            Update the daemon, or see <Link to="usage?by=token&since_hours=24&sort=errors">the usage by token</Link>.
-          </p>
-        </EmptyState>
-      </>
-    );
-  }
+  const { top, by, window, query, refused } = props;
   return (
     <>
       <Heading title="Top" />

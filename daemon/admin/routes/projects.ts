@@ -1,14 +1,7 @@
 import { counted } from '../../api/formats.js';
-import {
-  KEY_CHECK_SENTENCES,
-  type KeyCheckResult,
-  projectCheckSentence,
-  sendCheckedKey,
-} from '../../api/checked-key.js';
+import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import { ApiError } from '../../api/client.js';
 import type { ProjectPatch, WireProject, WireProjectChanged } from '../../api/contract.js';
-import { isProviderUnknown, NO_PROJECT_CHECKS, NO_PROVIDERS } from '../../api/older-daemon.js';
-import { DEFAULT_PROVIDER } from '../../api/providers.js';
 import { countMessage, doneMessage } from '../done-message.js';
 import { missingUsageOf, providerForm, upstreamOf } from '../provider-form.js';
 import { confirmPage, type ConfirmProps } from '../pages/confirm.js';
@@ -59,15 +52,12 @@ type KeyChange = (fields: { api_key: string; check_key?: true }) => Promise<Wire
 async function sendKey(request: PageRequest, send: KeyChange): Promise<{ id: string; check: string }> {
   const key = { api_key: request.form.get('api_key') ?? '' };
   if (!isKeyChecked(request)) return { id: (await send(key).catch(asFormError)).id, check: '' };
-  const sent = sendCheckedKey((check) => send({ ...key, ...check }));
-  const { project, isChecked } = await sent.catch(asFormError);
-  const result: KeyCheckResult | undefined = isChecked ? project.key_check : 'not_supported';
-  return { id: project.id, check: result === undefined ? '' : `&check=${result}` };
+  const { id, key_check: result } = await send({ ...key, check_key: true }).catch(asFormError);
+  return { id, check: result === undefined ? '' : `&check=${result}` };
 }
 
 /** Turns a failed check of a key into an error of the form. */
 function asFormError(error: unknown): never {
-  if (isProviderUnknown(error)) throw invalidRequest(NO_PROVIDERS);
   if (!(error instanceof ApiError)) throw error;
   const { code, message } = error;
   if (code === 'key_required') throw invalidRequest('this provider is on another host: enter its key', code);
@@ -114,17 +104,11 @@ async function show(
 
 /** Asks the provider. What is wrong there is an answer, not an error of this request. */
 async function checkProvider(request: PageRequest): Promise<PageResponse> {
-  try {
-    const check = await request.client().checkProject(idOf(request));
-    const sentence = projectCheckSentence(check);
-    return await (check.result === 'accepted'
-      ? show(request, null, { said: sentence, isAnswer: true })
-      : show(request, sentence, { isAnswer: true }));
-  } catch (error) {
-    // An older daemon does not have this path. For an unknown project the page itself gets 404.
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    return show(request, `${NO_PROJECT_CHECKS.charAt(0).toUpperCase()}${NO_PROJECT_CHECKS.slice(1)}.`);
-  }
+  const check = await request.client().checkProject(idOf(request));
+  const sentence = projectCheckSentence(check);
+  return check.result === 'accepted'
+    ? show(request, null, { said: sentence, isAnswer: true })
+    : show(request, sentence, { isAnswer: true });
 }
 
 async function askProvider(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
@@ -145,7 +129,7 @@ async function providerChange(request: PageRequest, id: string): Promise<Project
   const upstream = upstreamOf(given);
   const before = await request.client().project(id);
   const isDefault = upstream.upstream_base_url === null && before.upstream_base_url === null;
-  return { ...(isDefault ? { upstream_base_url: null } : upstream), ...missingUsageOf(given, before.missing_usage) };
+  return { ...(isDefault ? { upstream_base_url: null } : upstream), ...missingUsageOf(given) };
 }
 
 async function changeProvider(request: PageRequest): Promise<PageResponse> {
@@ -259,10 +243,7 @@ async function createProject(request: PageRequest): Promise<PageResponse> {
   const refused = await refusalOf(async () => {
     const client = request.changeClient();
     const given = providerForm(request, EMPTY_PROVIDER_FORM);
-    // Without a provider of its own it has no such fields, which older daemons do not know.
-    const isDefault = given.provider === DEFAULT_PROVIDER && given.base_url.trim() === '';
-    const upstream = isDefault ? {} : upstreamOf(given);
-    const settings = { ...upstream, ...missingUsageOf(given, 'off') };
+    const settings = { ...upstreamOf(given), ...missingUsageOf(given) };
     const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...settings, ...fields }));
     to = `projects/${id}?done=created${check}`;
   });

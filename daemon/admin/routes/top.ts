@@ -1,20 +1,11 @@
 /** The busiest tokens, projects and models: a page and exports. */
 import { topFields } from '../../../console/columns/top.js';
-import { ApiError, type ManagementClient } from '../../api/client.js';
+import type { ManagementClient } from '../../api/client.js';
 import type { TopQuery, WireTop } from '../../api/contract.js';
 import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_WINDOWS } from '../../api/vocabulary.js';
 import { exportDownload } from '../export.js';
 import { topPage, TOP_ORDERS } from '../pages/top.js';
-import {
-  allProjects,
-  choiceOf,
-  get,
-  invalidRequest,
-  type PageRequest,
-  parametersOf,
-  refusalOf,
-  statusOf,
-} from '../page-request.js';
+import { allProjects, choiceOf, get, type PageRequest, parametersOf, refusalOf, statusOf } from '../page-request.js';
 import { withTokenId } from '../token-search.js';
 
 const ALL = 'all';
@@ -50,32 +41,19 @@ export const topRoutes = [
     const projects = await allProjects(client);
     let chosen: Chosen = { by: 'token', window: '1h', sort: 'errors' };
     let top: WireTop | null = null;
-    let isUnsupported = false;
     const refused = await refusalOf(async () => {
       chosen = choicesOf(request);
-      try {
-        top = await read(client, request, chosen, limitOf(request));
-      } catch (error) {
-        if (!(error instanceof ApiError) || error.status !== 404) throw error;
-        isUnsupported = true;
-      }
+      top = await read(client, request, chosen, limitOf(request));
     });
-    const body = topPage({ top, ...chosen, isUnsupported, query: request.query, projects, refused });
+    const body = topPage({ top, ...chosen, query: request.query, projects, refused });
     return { title: 'Top', section: 'top', isLive: true, body, ...statusOf(refused) };
   }),
   get('/top/export', async (request) => {
     const chosen = choicesOf(request);
     const client = request.client();
     const rows = async function* () {
-      yield (await read(client, request, chosen, MAX_TOP_ROWS).catch(withoutList)).rows;
+      yield (await read(client, request, chosen, MAX_TOP_ROWS)).rows;
     };
     return { download: await exportDownload('top', request.query.get('format'), topFields(chosen.by), rows()) };
   }),
 ];
-
-/** An older daemon has no such list. */
-function withoutList(error: unknown): never {
-  throw error instanceof ApiError && error.status === 404
-    ? invalidRequest('the daemon is too old to have this list')
-    : error;
-}

@@ -50,7 +50,7 @@ export const tokens = {
     summary: 'List tokens',
     description: LIST_DESCRIPTION,
     query: schemas.tokenQuery,
-    aliases: { projectId: 'project_id' }, // Clients of the older Go implementation use this spelling.
+    aliases: { projectId: 'project_id' }, // Clients of the Go implementation use this spelling.
     list: schemas.token,
     refusals: [],
     example: {

@@ -142,9 +142,7 @@ export const token = z
     created_at: timestamp('Creation time.'),
     last_used_at: nullable(timestamp('Time of the last use; null if the token was never used.')),
     obfuscated: string('The secret, mostly masked, to tell tokens apart.'),
-    revoked_at: nullable(
-      timestamp('Time of the revocation; null unless the token is revoked, and if an older release revoked it.'),
-    ),
+    revoked_at: nullable(timestamp('Time of the revocation; null unless the token is revoked.')),
     revoked_by: nullable(
       string(
         'Who revoked the token: the user that the front end reported (not verified), or else the actor as in the audit log. Null unless the token is revoked.',

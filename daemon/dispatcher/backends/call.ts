@@ -56,8 +56,7 @@ const hasCounts = ({ prompt_tokens, completion_tokens, total_tokens }: UsageJson
 export function failureOf({ code, outcome, status }: RequestEventJson): string | null {
   if (code !== null) return code;
   if (outcome === 'upstream_refused' || outcome === 'upstream_error') return String(status);
-  // Older daemons report the outcome `ok` for a 4xx of the upstream.
-  return outcome === 'ok' ? (status >= 400 ? String(status) : null) : outcome;
+  return outcome === 'ok' ? null : outcome;
 }
 
 /** Start and end in whole ms since the epoch. The time of an event is the end of its request. */
@@ -78,14 +77,14 @@ export function countsOf<P extends string, C extends string>(
   } as Partial<Record<P | C, number>>;
 }
 
-/** The known token counts of the provider's prompt cache, under the names that the vendor uses. Events of older daemons have none. */
+/** The known token counts of the provider's prompt cache, under the names that the vendor uses. */
 export function promptCacheOf<R extends string, W extends string>(
   { cache_read_tokens: read, cache_write_tokens: write }: UsageJson,
   [nameOfRead, nameOfWrite]: readonly [R, W],
 ): Partial<Record<R | W, number>> {
   return {
-    ...(typeof read === 'number' && { [nameOfRead]: read }),
-    ...(typeof write === 'number' && { [nameOfWrite]: write }),
+    ...(read !== null && { [nameOfRead]: read }),
+    ...(write !== null && { [nameOfWrite]: write }),
   } as Partial<Record<R | W, number>>;
 }
 

@@ -27,7 +27,7 @@ export const SHAPES: Record<string, Json> = Object.fromEntries(
 );
 for (const schema of BODIES) {
   const shape = SHAPES[NAMED.get(schema)?.id ?? ''];
-  // Unknown fields in a request body are refused. Responses may gain fields, which must not break older clients.
+  // Unknown fields in a request body are refused. Responses may gain fields, which must not break clients.
   if (shape) shape.additionalProperties = false;
 }
 

@@ -10,7 +10,6 @@ import type {
 } from '../../api/contract.js';
 import * as schemas from '../../api/schemas.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
-import { typableName } from '../../api/names.js';
 import { timestampMs } from '../../api/timestamp.js';
 import { MS_PER_UNIT, spanMs, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
 import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
@@ -69,9 +68,7 @@ function termsIn(body: z.output<typeof schemas.tokenCreate>, like: Token | null)
     term,
     body[TERM_NAMES[term]] ?? (like ?? DEFAULT_TERMS)[term],
   ]);
-  const { name, ...others } = Object.fromEntries(terms) as typeof DEFAULT_TERMS;
-  // An earlier release may have stored a name of another form.
-  return { ...others, name: name === null ? null : typableName(name) || null };
+  return Object.fromEntries(terms) as typeof DEFAULT_TERMS;
 }
 
 /** @param like the token that the new one is to be like, if the body names one. @throws {Refusal} if the body contradicts itself. */

@@ -81,7 +81,7 @@ export function replayHeaders(stored: StoredResponse, status: number, ages: Ages
     const name = headers[i] ?? '';
     const value = headers[i + 1] ?? '';
     const kind = kindOf(name);
-    if (kind === 'dropped' || (status === 304 && (kind === 'entity' || kind === 'content-type'))) continue;
+    if (status === 304 && (kind === 'entity' || kind === 'content-type')) continue;
     if (kind === 'vary') vary += `${value}, `;
     else if (kind === 'cache-status') cacheStatus += `${value}, `;
     else list.push(name, value);
@@ -95,7 +95,6 @@ export function replayHeaders(stored: StoredResponse, status: number, ages: Ages
 }
 
 const kindOf = memoizedByName((lower) => {
-  if (isStripped(lower)) return 'dropped'; // An older release that shares this Redis may have stored it.
   if (lower === 'vary' || lower === 'cache-status') return lower;
   if (SENT_WITH_304.has(lower)) return 'any';
   return lower === 'content-type' ? 'content-type' : 'entity';

@@ -1,5 +1,6 @@
 /** The Express app for everything except /v1. The middleware is listed in the order in which a request passes it. */
 import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express';
+import { NO_SUCH_PATH } from '../../api/vocabulary.js';
 import type { Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
@@ -65,7 +66,7 @@ const identify: RequestHandler = (req, res, next) => {
 };
 
 const notFound: RequestHandler = () => {
-  throw new Refusal('not_found', 'no such path');
+  throw new Refusal('not_found', NO_SUCH_PATH);
 };
 
 function problems(log: Log, unknownPathErrors: UnknownPathErrors | null): ErrorRequestHandler {

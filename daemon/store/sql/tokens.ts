@@ -1,5 +1,4 @@
 import type { KnownToken, TokenLookup, TokenRow } from '../../core/ports.js';
-import { NOT_REVOKED } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { upstreamKeyContext } from './projects.js';
@@ -13,8 +12,7 @@ export const ROW_COLUMNS = `${TOKEN.list},
 export type TokenRowColumns = TokenColumns & { project_name: string; project_is_active: boolean | number };
 
 export const rowOf = (row: TokenRowColumns): TokenRow => ({
-  // An older release that shares the database reactivates a token without clearing these columns.
-  token: { ...TOKEN.of(row), ...(row.is_active && NOT_REVOKED) },
+  token: TOKEN.of(row),
   projectName: row.project_name,
   projectIsActive: Boolean(row.project_is_active),
 });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
+import type { WireProject } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
 import { startDaemon, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
@@ -96,27 +96,6 @@ describe('projects', () => {
         const answer = await daemon.manage('POST', '/manage/projects', { name, api_key: UPSTREAM_KEY });
         expect(problemOf(answer, 400, 'invalid_request')).to.match(/^name must be .* and secrets$/);
       }
-    });
-
-    it('gives a token like one of an earlier release its name in the form of today', async () => {
-      const project = await daemon.createProject();
-      const old = await daemon.createToken(project.id, { name: 'old' });
-      for (const [name, now] of [
-        [' ci\u202e ', 'ci'],
-        ['\u200b', null],
-      ] as const) {
-        await write(daemon, 'UPDATE tokens SET name = $name WHERE id = $id', { id: old.id, name });
-        const made = await bodyOf<WireToken>(daemon.manage('POST', '/manage/tokens', { like: old.id }), 201);
-        expect(made.name).to.equal(now);
-      }
-    });
-
-    it('leaves a name as it is that an earlier release has stored', async () => {
-      const { id } = await daemon.createProject();
-      await write(daemon, 'UPDATE projects SET name = $name WHERE id = $id', { id, name: ' web\u202e ' });
-      expect((await detail(id)).name).to.equal(' web\u202e ');
-      await bodyOf(daemon.manage('PATCH', `/manage/projects/${id}`, { is_active: false }));
-      expect((await detail(id)).name).to.equal(' web\u202e ');
     });
 
     for (const key of ['', 'two words', 'line\nbreak', 'ключ', 'x'.repeat(513), 7, null]) {

@@ -37,12 +37,6 @@ describe('the screen of a project', () => {
     expect(text).to.match(/now +84 requests in the last 5 minutes {2}.[▁▂▃▄▅▆▇█]{3} {2}3 errors/);
   });
 
-  it('says what an older daemon lacks', () => {
-    expect(shown({ rows: 40, top: null }))
-      .to.contain('The daemon is too old to have this list.')
-      .and.to.match(/now +– /);
-  });
-
   it('asks for the figures of this project, with each refresh', () => {
     const daemon = new SimulatedDaemon({ projects: [project('api'), project('web')] });
     daemon.topRows = [topRow(1), topRow(2, { project_id: 'project-api' })];

@@ -279,7 +279,6 @@ const MADE: readonly (readonly [string, Make])[] = [
     (setting) => new ScreenFixture({ ...setting, tab }).press('?', 'j'),
   ]),
   ['the busiest models', (setting) => new ScreenFixture({ ...setting, tab: 'top' }).press('m', 'j')],
-  ['the busiest of an older daemon', (setting) => new ScreenFixture({ ...setting, tab: 'top', top: null })],
   [
     'the busiest without a match',
     (setting) =>
@@ -289,10 +288,6 @@ const MADE: readonly (readonly [string, Make])[] = [
   ['a token to its end', (setting) => new ScreenFixture(setting).press('enter', 'G')],
   ['a project', (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('j', 'enter')],
   ['a project to its end', (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('j', 'enter', 'G')],
-  [
-    'a project of an older daemon',
-    (setting) => new ScreenFixture({ ...setting, tab: 'projects', top: null }).press('j', 'enter'),
-  ],
   [
     'a token that is gone',
     (setting) => {

@@ -47,8 +47,7 @@ export interface Setting {
   audit?: readonly WireAuditRecord[];
   events?: readonly WireEvent[];
   cache?: WireCache;
-  /** Null: the daemon is of an older release. */
-  top?: WireTop | null;
+  top?: WireTop;
   contexts?: readonly ContextSummary[];
   /** What the operator's settings say. */
   settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems' | 'saved'>;
@@ -123,9 +122,7 @@ export class ScreenFixture {
 
   #top(request: Extract<DataRequest, { of: 'top' }>): void {
     const { top = aTop() } = this.setting;
-    const failure: Failure = { kind: 'refused', status: 404, code: 'not_found', message: 'gone', retryAfterMs: null };
-    if (top === null) this.act({ on: 'failed', request, failure });
-    else this.act({ on: 'loaded', request, data: { ...top, rows: rowsBy(request.query.by, top.rows) } });
+    this.act({ on: 'loaded', request, data: { ...top, rows: rowsBy(request.query.by, top.rows) } });
   }
 
   #data(request: DataRequest): void {

@@ -66,7 +66,6 @@ describe('the Top screen', () => {
     expect(shown({ top: aTop() }))
       .to.contain('No requests in the last hour.')
       .and.to.contain('w shows another time.');
-    expect(shown({ top: null })).to.contain('The daemon is too old to have this list.');
   });
 
   it('says that a filter on models needs models', () => {

@@ -84,7 +84,7 @@ describe('views.toml', () => {
     expect(readFileSync(path(), 'utf8')).to.match(/map = \[ ?"x" ?\]/);
   });
 
-  it('keeps what this release does not know', async () => {
+  it('keeps what it does not know', async () => {
     write(
       'later = 1\n[contexts.prod]\nother = true\n[[contexts.prod.views]]\nname = "new"\nscreen = "map"\nzoom = 3\n',
     );
@@ -148,7 +148,7 @@ describe('views.toml', () => {
     expect(await save(FAILED).catch((error: unknown) => (error as Error).message)).to.contain('is writable');
   });
 
-  it('does not change the contexts file, which earlier releases read too', async () => {
+  it('does not change the contexts file', async () => {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const contexts = 'current = "prod"\n[contexts.prod]\nserver = "https://prod.example"\n';
     writeFileSync(join(folder, 'config.toml'), contexts, { mode: 0o600 });

@@ -1,7 +1,6 @@
 import { expect } from 'chai';
 import type { WireEvent, WireRequestEvent } from '../../../daemon/api/contract.js';
 import { plainLines } from '../screens/rendering.js';
-import type { Failure } from '../../../tui/state/exchange.js';
 import { MAX_FOLLOWED, MAX_SCROLLBACK } from '../../../tui/state/feed.js';
 import { Operator } from '../operator.js';
 import { at, matchesQuery, REFUSED, SimulatedDaemon } from '../simulated.js';
@@ -20,6 +19,7 @@ const event = (index: number, status = 200, more: Partial<WireRequestEvent> = {}
     code: null,
     outcome: status < 400 ? 'ok' : status < 500 ? 'upstream_refused' : 'upstream_error',
     model: null,
+    usage: { source: 'missing' },
     ...more,
   }) as unknown as WireEvent;
 /** Every hundredth failed. */
@@ -189,17 +189,6 @@ describe('events', () => {
     watching.isHeld = false;
     watching.hears().opens();
     expect(watching.indexes).to.deep.equal(failures(1, 900));
-  });
-
-  it('are streamed without a backlog by a daemon that has no list of them', () => {
-    const notFound: Failure = { ...REFUSED, status: 404, code: 'not_found', message: 'no such path' };
-    const watching = new Watching([], { isOpen: false });
-    watching.daemon.failing = ({ of }) => (of === 'events' ? notFound : null);
-    watching.opens().forgets().passes(10_000);
-    expect(watching.asked('events')).to.equal(0);
-    watching.streams(event(1));
-    expect(watching.indexes).to.deep.equal([1]);
-    expect(watching.says).to.equal(undefined);
   });
 
   it('can be loaded again after a failure', () => {

@@ -1,6 +1,7 @@
 /** A provider's key is checked with the provider before it is stored. */
 import { expect } from 'chai';
-import { KEY_CHECK_SENTENCES, type KeyCheckResult } from '../../../daemon/api/checked-key.js';
+import { KEY_CHECK_SENTENCES } from '../../../daemon/api/checked-key.js';
+import type { KeyCheck } from '../../../daemon/api/vocabulary.js';
 import { Operator } from '../operator.js';
 import { screenText } from '../screens/rendering.js';
 import { SimulatedDaemon, UNREACHABLE } from '../simulated.js';
@@ -29,7 +30,7 @@ for (const [name, open, done] of FORMS) {
       return operator.submits();
     }
 
-    for (const [keyCheck, words] of Object.entries(KEY_CHECK_SENTENCES) as [KeyCheckResult, string][]) {
+    for (const [keyCheck, words] of Object.entries(KEY_CHECK_SENTENCES) as [KeyCheck, string][]) {
       it(`is checked with the provider: ${keyCheck}`, () => {
         const operator = typed();
         operator.daemon.keyCheck = keyCheck;

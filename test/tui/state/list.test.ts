@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import type { WireRequestEvent, WireToken } from '../../../daemon/api/contract.js';
 import { lastMinuteRequests } from '../../../tui/state/token.js';
 import { Operator } from '../operator.js';
-import { screenText } from '../screens/rendering.js';
 import { at, DENIED, project, REFUSED, SimulatedDaemon, token } from '../simulated.js';
 
 const HOUR_MS = 3_600_000;
@@ -367,19 +366,6 @@ describe('token detail', () => {
       operator.acts({ on: 'streamed', streamed: [used('a', 0)] });
       expect(operator.state.token?.token).to.equal(null);
       expect(counted(operator)).to.deep.equal([0]);
-    });
-
-    it('from its opening on, and says so, if the daemon is of an older release', () => {
-      const operator = watching(many(1)).press('enter');
-      const line = () =>
-        screenText(operator.state)
-          .split('\n')
-          .find((it) => it.includes(' now '));
-      expect(line(), 'before the stream is open').to.match(/now +… /);
-      operator.acts({ on: 'stream', of: 'tokenEvents', is: 'lost', failure: { ...REFUSED, status: 400 } });
-      expect(operator.followed).to.deep.equal([{ of: 'tokenEvents', id: '00000000-token', since: null }]);
-      operator.acts({ on: 'stream', of: 'tokenEvents', is: 'open', failure: null });
-      expect(line()).to.match(/0 requests in the last minute +only since this screen was opened/);
     });
   });
 });

@@ -75,7 +75,7 @@ describe('the Top screen', () => {
     const it = watching().press('7', 'j');
     const under = () => it.state.top.window.cursorId;
     const before = under();
-    it.daemon.topRows = [topRow(1, { errors: 99, project_id: 'project-My API' }), ...it.daemon.topRows!.slice(2)];
+    it.daemon.topRows = [topRow(1, { errors: 99, project_id: 'project-My API' }), ...it.daemon.topRows.slice(2)];
     it.passes(2_000);
     expect(under()).to.equal(before);
     expect(it.state.top.window.cursorIndex).to.equal(0);
@@ -119,20 +119,6 @@ describe('the Top screen', () => {
   it('tells why a filter is refused', () => {
     const it = watching().press('7', '/').types('state:active').press('enter');
     expect(it.top).to.have.property('problem').that.contains('no such key: state; use project, model');
-  });
-
-  it('reports that an older daemon does not have it, and recovers when the daemon is updated', () => {
-    const it = watching();
-    const { topRows } = it.daemon;
-    it.daemon.topRows = null;
-    it.press('7');
-    expect(it.state.top.isUnsupported).to.equal(true);
-    expect(it.state.connection.is).to.equal('live');
-    expect(it.says).to.equal(undefined);
-    it.daemon.topRows = topRows;
-    it.passes(2_000);
-    expect(it.state.top.isUnsupported).to.equal(false);
-    expect(names(it)).to.have.length(3);
   });
 
   for (const [failure, is] of [
