@@ -6,6 +6,7 @@
  * logout, session, CSRF token of forms, page.
  */
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
+import helmet from 'helmet';
 import { ApiError, Unreachable } from '../api/client.js';
 import { holdsSecret } from '../api/vocabulary.js';
 import { assetRoutes } from './assets.js';
@@ -14,7 +15,6 @@ import { formReader, queryOf, type ReadBody } from './forms.js';
 import { SessionGuard, requireSameOrigin } from './session-guard.js';
 import { problemPage } from './pages/problem.js';
 import { Problem, problemIn } from './problem.js';
-import { protection } from './protection.js';
 import type { PageStreams } from './page-streams.js';
 import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './routes/audit.js';
@@ -51,6 +51,34 @@ const ROUTES: readonly Route[] = [
   ...auditRoutes,
   ...cacheRoutes,
 ];
+
+/**
+ * Security headers of all pages. Headers that work only over TLS (Strict-Transport-Security, upgrade-insecure-requests,
+ * Cross-Origin-Opener-Policy) are left out: there is no TLS on localhost, and elsewhere the TLS proxy sets them.
+ */
+const protection = helmet({
+  contentSecurityPolicy: {
+    useDefaults: false,
+    directives: {
+      defaultSrc: ["'none'"],
+      scriptSrc: ["'self'"],
+      styleSrc: ["'self'"],
+      imgSrc: ["'self'", 'data:'],
+      connectSrc: ["'self'"],
+      formAction: ["'self'"],
+      baseUri: ["'none'"],
+      frameAncestors: ["'none'"],
+    },
+  },
+  // With `no-referrer`, the default of helmet, browsers send `Origin: null` with forms.
+  referrerPolicy: { policy: 'same-origin' },
+  xFrameOptions: { action: 'deny' },
+  crossOriginResourcePolicy: { policy: 'same-origin' },
+  crossOriginEmbedderPolicy: false,
+  crossOriginOpenerPolicy: false,
+  originAgentCluster: false,
+  strictTransportSecurity: false,
+});
 
 /** The Admin UI as a handler, to be mounted at `path`. */
 export function createAdminApp(options: AdminOptions): RequestHandler {

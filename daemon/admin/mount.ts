@@ -1,7 +1,8 @@
+import type { RequestHandler } from 'express';
 import type { Live, Settings } from '../../config/settings.js';
+import type { AdminOptions } from './app.js';
 import type { ProxyLocation } from './sessions.js';
 import { PageStreams } from './page-streams.js';
-import { lazyAdminApp } from './loading.js';
 import { ManagementClient } from '../api/client.js';
 import type { Clock, Log } from '../core/ports.js';
 import type { MountedPages } from '../http/server/app.js';
@@ -58,5 +59,17 @@ export function adminUi(options: AdminUiOptions): AdminUi {
     endStreams: () => {
       streams.end();
     },
+  };
+}
+
+/**
+ * Loads the Admin UI on the first request to it. React and its other modules cost memory and startup time, and many daemons never serve
+ * a page.
+ */
+function lazyAdminApp(options: AdminOptions): RequestHandler {
+  let loading: Promise<RequestHandler> | null = null;
+  return async (req, res, next) => {
+    loading ??= import('./app.js').then(({ createAdminApp }) => createAdminApp(options));
+    (await loading)(req, res, next);
   };
 }

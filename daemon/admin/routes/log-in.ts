@@ -3,7 +3,6 @@ import type { Request, RequestHandler, Response } from 'express';
 import { ApiError, Unreachable } from '../../api/client.js';
 import type { Sessions, ActiveSession } from '../sessions.js';
 import { queryOf, type ReadForm } from '../forms.js';
-import { loginRedirectTarget } from '../login-redirect.js';
 import { logInPage } from '../pages/log-in.js';
 import type { Renderer } from '../render.js';
 
@@ -101,4 +100,18 @@ function logInFailureOf(error: unknown): LogInFailure {
     default:
       throw error;
   }
+}
+
+const PLACEHOLDER_ORIGIN = 'http://anywhere';
+
+/**
+ * Redirect target after the login: always a page of the Admin UI, to prevent open redirects. The path comes from a link that anyone can
+ * make, and browsers treat `//host` and `/\host` as another site.
+ *
+ * @param base base path of the pages, with a trailing slash.
+ */
+function loginRedirectTarget(asked: string | null | undefined, base: string): string {
+  if (!asked?.startsWith('/') || !URL.canParse(asked, PLACEHOLDER_ORIGIN)) return base;
+  const { origin, pathname, search } = new URL(asked, PLACEHOLDER_ORIGIN);
+  return origin === PLACEHOLDER_ORIGIN && pathname.startsWith(base) ? pathname + search : base;
 }
