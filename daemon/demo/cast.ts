@@ -11,10 +11,10 @@ export interface Traffic {
   /** Requests in a busy hour. */
   perHour: number;
   /** Address of the client. */
-  clientIp: string;
-  /** How it begins and ends; by default, in the whole week. */
-  fromHoursAgo?: number;
-  untilHoursAgo?: number;
+  ip: string;
+  /** When it began and ended, in hours before the start; by default, in the whole week. */
+  from?: number;
+  until?: number;
   /** Requests in a second of the running demo. */
   perSecond?: number;
   /** The share of its requests whose response is cached: it allows that, and often asks the same. */
@@ -24,28 +24,29 @@ export interface Traffic {
 export interface DemoToken {
   name: string;
   project: string;
-  issuedHoursAgo: number;
-  /** Until it expires, counted from the start of the demo; negative if it has expired. */
-  hoursLeft: number;
+  /** Issued that many hours ago. */
+  issued: number;
+  /** Hours until it expires, counted from the start of the demo; negative if it has expired. */
+  left: number;
   cap?: number;
   by: string;
   revoked?: { hoursAgo: number; by: string; reason: string };
-  traffic?: Traffic;
 }
 
 export interface DemoProject {
   name: string;
-  createdHoursAgo: number;
+  /** Created that many hours ago. */
+  created: number;
   by: string;
-  deactivatedHoursAgo?: number;
-  reason?: string;
+  deactivated?: { hoursAgo: number; reason: string };
   /** Since then the provider rejects its key. */
-  keyRejectedHoursAgo?: number;
+  keyRejected?: number;
 }
 
 export const WEEK_HOURS = 7 * DAY;
 const ANA = 'ana@laptop';
 const BEN = 'ben@desk';
+const INES = 'ines@lab';
 
 export const MODELS = {
   mini: 'gpt-4o-mini',
@@ -64,198 +65,100 @@ export const MODEL_FACTS: Readonly<Record<string, { prompt: number; completion: 
 };
 
 export const PROJECTS: readonly DemoProject[] = [
-  { name: 'billing', createdHoursAgo: 45 * DAY, by: BEN, deactivatedHoursAgo: 50, reason: 'moved to another vendor' },
-  { name: 'research', createdHoursAgo: 45 * DAY, by: ANA },
-  { name: 'web', createdHoursAgo: 44 * DAY, by: ANA },
-  { name: 'support', createdHoursAgo: 30 * DAY, by: BEN },
-  { name: 'mobile', createdHoursAgo: 12 * DAY, by: ANA, keyRejectedHoursAgo: 3 },
+  { name: 'billing', created: 45 * DAY, by: BEN, deactivated: { hoursAgo: 50, reason: 'moved to another vendor' } },
+  { name: 'research', created: 45 * DAY, by: ANA },
+  { name: 'web', created: 44 * DAY, by: ANA },
+  { name: 'support', created: 30 * DAY, by: BEN },
+  { name: 'mobile', created: 12 * DAY, by: ANA, keyRejected: 3 },
 ];
 
 export const TOKENS: readonly DemoToken[] = [
-  {
-    name: 'docs-search',
-    project: 'web',
-    issuedHoursAgo: 40 * DAY,
-    hoursLeft: 50 * DAY,
-    by: ANA,
-    traffic: {
-      model: MODELS.mini,
-      rhythm: 'office',
-      perHour: 22,
-      clientIp: '10.4.0.17',
-      perSecond: 0.7,
-      cachedShare: 0.6,
-    },
-  },
-  {
-    name: 'ci-deploy',
-    project: 'web',
-    issuedHoursAgo: 20,
-    hoursLeft: 0.2,
-    cap: 5_000,
-    by: 'ci@runner-4',
-    traffic: { model: MODELS.mini, rhythm: 'steady', perHour: 9, clientIp: '10.4.0.31', perSecond: 0.2 },
-  },
-  {
-    name: 'staging',
-    project: 'web',
-    issuedHoursAgo: 6 * DAY,
-    hoursLeft: 26,
-    cap: 1_000,
-    by: BEN,
-    traffic: { model: MODELS.large, rhythm: 'office', perHour: 3, clientIp: '10.4.1.8', perSecond: 0.1 },
-  },
-  {
-    name: 'load-test',
-    project: 'web',
-    issuedHoursAgo: 30,
-    hoursLeft: 3 * DAY,
-    cap: 150,
-    by: BEN,
-    traffic: {
-      model: MODELS.mini,
-      rhythm: 'steady',
-      perHour: 20,
-      clientIp: '10.4.1.9',
-      fromHoursAgo: 12,
-      perSecond: 0.06,
-    },
-  },
-  {
-    name: 'landing-page',
-    project: 'web',
-    issuedHoursAgo: 3 * DAY,
-    hoursLeft: -3,
-    by: ANA,
-    traffic: { model: MODELS.mini, rhythm: 'steady', perHour: 4, clientIp: '10.4.0.22', perSecond: 0.05 },
-  },
-  {
-    name: 'eval-runner',
-    project: 'research',
-    issuedHoursAgo: 8 * DAY,
-    hoursLeft: 1.5,
-    cap: 50_000,
-    by: 'ines@lab',
-    traffic: { model: MODELS.large, rhythm: 'night', perHour: 26, clientIp: '10.9.2.40', perSecond: 0.2 },
-  },
-  {
-    name: 'notebook',
-    project: 'research',
-    issuedHoursAgo: 5 * DAY,
-    hoursLeft: 2 * DAY,
-    cap: 500,
-    by: 'ines@lab',
-    traffic: { model: MODELS.open, rhythm: 'office', perHour: 4, clientIp: '10.9.2.41', perSecond: 0.1 },
-  },
-  {
-    name: 'batch-night',
-    project: 'research',
-    issuedHoursAgo: 21 * DAY,
-    hoursLeft: 20 * DAY,
-    by: 'ines@lab',
-    traffic: { model: MODELS.open, rhythm: 'night', perHour: 18, clientIp: '10.9.2.52', perSecond: 0.1 },
-  },
-  {
-    name: 'paper-review',
-    project: 'research',
-    issuedHoursAgo: 4 * DAY,
-    hoursLeft: 3 * DAY,
-    by: 'ines@lab',
-    traffic: {
-      model: MODELS.retired,
-      rhythm: 'office',
-      perHour: 2,
-      clientIp: '10.9.2.43',
-      fromHoursAgo: 30,
-      perSecond: 0.04,
-    },
-  },
-  { name: 'old-laptop', project: 'research', issuedHoursAgo: 44 * DAY, hoursLeft: 40 * DAY, by: ANA },
-  { name: 'thesis', project: 'research', issuedHoursAgo: 43 * DAY, hoursLeft: 60 * DAY, by: 'ines@lab' },
-  { name: 'summer-school', project: 'research', issuedHoursAgo: 16 * DAY, hoursLeft: -2 * DAY, by: 'ines@lab' },
-  {
-    name: 'support-bot',
-    project: 'support',
-    issuedHoursAgo: 29 * DAY,
-    hoursLeft: 13 * DAY,
-    by: BEN,
-    traffic: {
-      model: MODELS.mini,
-      rhythm: 'office',
-      perHour: 17,
-      clientIp: '10.6.0.5',
-      perSecond: 0.5,
-      cachedShare: 0.4,
-    },
-  },
-  {
-    name: 'translations',
-    project: 'support',
-    issuedHoursAgo: 9 * DAY,
-    hoursLeft: 5 * DAY,
-    cap: 15_000,
-    by: BEN,
-    traffic: { model: MODELS.large, rhythm: 'office', perHour: 5, clientIp: '10.6.0.9', perSecond: 0.1 },
-  },
+  { name: 'docs-search', project: 'web', issued: 40 * DAY, left: 50 * DAY, by: ANA },
+  { name: 'ci-deploy', project: 'web', issued: 20, left: 0.2, cap: 5_000, by: 'ci@runner-4' },
+  { name: 'staging', project: 'web', issued: 6 * DAY, left: 26, cap: 1_000, by: BEN },
+  { name: 'load-test', project: 'web', issued: 30, left: 3 * DAY, cap: 150, by: BEN },
+  { name: 'landing-page', project: 'web', issued: 3 * DAY, left: -3, by: ANA },
+  { name: 'eval-runner', project: 'research', issued: 8 * DAY, left: 1.5, cap: 50_000, by: INES },
+  { name: 'notebook', project: 'research', issued: 5 * DAY, left: 2 * DAY, cap: 500, by: INES },
+  { name: 'batch-night', project: 'research', issued: 21 * DAY, left: 20 * DAY, by: INES },
+  { name: 'paper-review', project: 'research', issued: 4 * DAY, left: 3 * DAY, by: INES },
+  { name: 'old-laptop', project: 'research', issued: 44 * DAY, left: 40 * DAY, by: ANA },
+  { name: 'thesis', project: 'research', issued: 43 * DAY, left: 60 * DAY, by: INES },
+  { name: 'summer-school', project: 'research', issued: 16 * DAY, left: -2 * DAY, by: INES },
+  { name: 'support-bot', project: 'support', issued: 29 * DAY, left: 13 * DAY, by: BEN },
+  { name: 'translations', project: 'support', issued: 9 * DAY, left: 5 * DAY, cap: 15_000, by: BEN },
   {
     name: 'contractor-kim',
     project: 'support',
-    issuedHoursAgo: 10 * DAY,
-    hoursLeft: 20 * DAY,
+    issued: 10 * DAY,
+    left: 20 * DAY,
     by: BEN,
     revoked: { hoursAgo: 26, by: ANA, reason: 'leaked in a CI log' },
-    traffic: {
-      model: MODELS.large,
-      rhythm: 'office',
-      perHour: 3,
-      clientIp: '203.0.113.7',
-      untilHoursAgo: 20,
-    },
   },
-  { name: 'support-macros', project: 'support', issuedHoursAgo: 2 * DAY, hoursLeft: 5 * DAY, by: BEN },
-  {
-    name: 'mobile-app',
-    project: 'mobile',
-    issuedHoursAgo: 11 * DAY,
-    hoursLeft: 19 * DAY,
-    by: ANA,
-    traffic: { model: MODELS.mini, rhythm: 'steady', perHour: 10, clientIp: '10.7.0.3', perSecond: 0.6 },
-  },
-  {
-    name: 'mobile-beta',
-    project: 'mobile',
-    issuedHoursAgo: 4,
-    hoursLeft: 0.7,
-    cap: 200,
-    by: ANA,
-    traffic: { model: MODELS.mini, rhythm: 'steady', perHour: 6, clientIp: '10.7.0.8', untilHoursAgo: 2.9 },
-  },
+  { name: 'support-macros', project: 'support', issued: 2 * DAY, left: 5 * DAY, by: BEN },
+  { name: 'mobile-app', project: 'mobile', issued: 11 * DAY, left: 19 * DAY, by: ANA },
+  { name: 'mobile-beta', project: 'mobile', issued: 4, left: 0.7, cap: 200, by: ANA },
   {
     name: 'ios-preview',
     project: 'mobile',
-    issuedHoursAgo: 12 * DAY,
-    hoursLeft: 30,
+    issued: 12 * DAY,
+    left: 30,
     by: ANA,
     revoked: { hoursAgo: 75, by: BEN, reason: 'preview has ended' },
-    traffic: { model: MODELS.mini, rhythm: 'office', perHour: 2, clientIp: '10.7.0.4', untilHoursAgo: 76 },
   },
-  {
-    name: 'invoices',
-    project: 'billing',
-    issuedHoursAgo: 20 * DAY,
-    hoursLeft: 15 * DAY,
-    by: BEN,
-    traffic: { model: MODELS.large, rhythm: 'office', perHour: 2, clientIp: '10.8.0.2', untilHoursAgo: 46 },
-  },
+  { name: 'invoices', project: 'billing', issued: 20 * DAY, left: 15 * DAY, by: BEN },
 ];
 
-/** Single requests before the week of traffic, by token: of clients that have not come back. */
-export const EARLY_USES: readonly { token: string; hoursAgo: number }[] = [
-  { token: 'old-laptop', hoursAgo: 36 * DAY },
-  { token: 'old-laptop', hoursAgo: 35 * DAY },
-  { token: 'thesis', hoursAgo: 41 * DAY },
-  { token: 'summer-school', hoursAgo: 9 * DAY },
-];
+/** What the clients of the tokens send, by the names of the tokens. */
+export const TRAFFIC: Readonly<Record<string, Traffic>> = {
+  'docs-search': {
+    model: MODELS.mini,
+    rhythm: 'office',
+    perHour: 22,
+    ip: '10.4.0.17',
+    perSecond: 0.7,
+    cachedShare: 0.6,
+  },
+  'ci-deploy': { model: MODELS.mini, rhythm: 'steady', perHour: 9, ip: '10.4.0.31', perSecond: 0.2 },
+  staging: { model: MODELS.large, rhythm: 'office', perHour: 3, ip: '10.4.1.8', perSecond: 0.1 },
+  'load-test': { model: MODELS.mini, rhythm: 'steady', perHour: 20, ip: '10.4.1.9', from: 12, perSecond: 0.06 },
+  'landing-page': { model: MODELS.mini, rhythm: 'steady', perHour: 4, ip: '10.4.0.22', perSecond: 0.05 },
+  'eval-runner': { model: MODELS.large, rhythm: 'night', perHour: 26, ip: '10.9.2.40', perSecond: 0.2 },
+  notebook: { model: MODELS.open, rhythm: 'office', perHour: 4, ip: '10.9.2.41', perSecond: 0.1 },
+  'batch-night': { model: MODELS.open, rhythm: 'night', perHour: 18, ip: '10.9.2.52', perSecond: 0.1 },
+  'paper-review': { model: MODELS.retired, rhythm: 'office', perHour: 2, ip: '10.9.2.43', from: 30, perSecond: 0.04 },
+  'old-laptop': {
+    model: MODELS.large,
+    rhythm: 'steady',
+    perHour: 2,
+    ip: '10.9.2.60',
+    from: 36 * DAY,
+    until: 36 * DAY - 3,
+  },
+  thesis: { model: MODELS.large, rhythm: 'steady', perHour: 2, ip: '10.9.2.61', from: 41 * DAY, until: 41 * DAY - 2 },
+  'summer-school': {
+    model: MODELS.large,
+    rhythm: 'steady',
+    perHour: 2,
+    ip: '10.9.2.62',
+    from: 9 * DAY,
+    until: 9 * DAY - 2,
+  },
+  'support-bot': {
+    model: MODELS.mini,
+    rhythm: 'office',
+    perHour: 17,
+    ip: '10.6.0.5',
+    perSecond: 0.5,
+    cachedShare: 0.4,
+  },
+  translations: { model: MODELS.large, rhythm: 'office', perHour: 5, ip: '10.6.0.9', perSecond: 0.1 },
+  'contractor-kim': { model: MODELS.large, rhythm: 'office', perHour: 3, ip: '203.0.113.7', until: 20 },
+  'mobile-app': { model: MODELS.mini, rhythm: 'steady', perHour: 10, ip: '10.7.0.3', perSecond: 0.6 },
+  'mobile-beta': { model: MODELS.mini, rhythm: 'steady', perHour: 6, ip: '10.7.0.8', until: 2.9 },
+  'ios-preview': { model: MODELS.mini, rhythm: 'office', perHour: 2, ip: '10.7.0.4', until: 76 },
+  invoices: { model: MODELS.large, rhythm: 'office', perHour: 2, ip: '10.8.0.2', until: 46 },
+};
 
 /** A time in which the provider failed more often than usual. */
-export const OUTAGE = { fromHoursAgo: 27.3, untilHoursAgo: 26.4, share: 0.6 };
+export const OUTAGE = { from: 27.3, until: 26.4, share: 0.6 };

@@ -1,7 +1,7 @@
 /** The clients of the demo at work: a trickle of real requests to its daemon. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { MODEL_FACTS, TOKENS, type Traffic } from './cast.js';
+import { MODEL_FACTS, TRAFFIC, type Traffic } from './cast.js';
 import { randomNumbers } from './random.js';
 
 const SEED = 42;
@@ -17,8 +17,8 @@ export function startLiveTraffic(url: string, secretOf: (name: string) => string
   const ending = new AbortController();
   setMaxListeners(0, ending.signal); // Each client waits for it.
   const random = randomNumbers(SEED);
-  const clients = TOKENS.flatMap(({ name, traffic }) =>
-    traffic?.perSecond === undefined ? [] : [run(url, secretOf(name), traffic, random, ending.signal)],
+  const clients = Object.entries(TRAFFIC).flatMap(([name, traffic]) =>
+    traffic.perSecond === undefined ? [] : [run(url, secretOf(name), traffic, random, ending.signal)],
   );
   return {
     async stop() {

@@ -13,13 +13,13 @@ import { codeOf, statusOf } from '../http/problems.js';
 import {
   type DemoProject,
   type DemoToken,
-  EARLY_USES,
   MODEL_FACTS,
   MODELS,
   OUTAGE,
   PROJECTS,
   type Rhythm,
   TOKENS,
+  TRAFFIC,
   type Traffic,
   WEEK_HOURS,
 } from './cast.js';
@@ -29,6 +29,7 @@ import { randomNumbers } from './random.js';
 const HOUR_MS = MS_PER_UNIT.h;
 const SEED = 20_260_101;
 const REVOKED_KEY = 'sk-demo-key-that-the-provider-has-revoked';
+const KEY_REJECTED = new Refusal('upstream_key_rejected', "upstream rejected the project's key");
 
 export interface PastOptions {
   daemon: Pick<Daemon, 'admission' | 'record' | 'usage'>;
@@ -42,7 +43,7 @@ export interface PastOptions {
 }
 
 /** How long before the present the past begins, in ms. */
-export const PAST_MS = (Math.max(...PROJECTS.map(({ createdHoursAgo }) => createdHoursAgo)) + 1) * HOUR_MS;
+export const PAST_MS = (Math.max(...PROJECTS.map(({ created }) => created)) + 1) * HOUR_MS;
 
 interface Step {
   hoursAgo: number;
@@ -68,7 +69,6 @@ export class Past {
     const steps = [
       ...PROJECTS.flatMap((project) => this.#changesOf(project)),
       ...TOKENS.flatMap((token) => [...this.#changesOfToken(token), ...this.#requestsOf(token)]),
-      ...EARLY_USES.map(({ token, hoursAgo }) => this.#earlyUse(token, hoursAgo)),
     ].sort((one, other) => other.hoursAgo - one.hoursAgo);
     for (const { hoursAgo, run } of steps) {
       clock.moveTo(nowMs - hoursAgo * HOUR_MS);
@@ -95,81 +95,62 @@ export class Past {
     return token;
   }
 
-  // ---- changes
-
-  #changesOf(project: DemoProject): Step[] {
-    const { name, by, createdHoursAgo, deactivatedHoursAgo, reason, keyRejectedHoursAgo } = project;
-    const { clientOf, upstreamKey } = this.#options;
-    const create = async () => {
-      const api_key = keyRejectedHoursAgo === undefined ? upstreamKey : REVOKED_KEY;
-      this.#projectIds.set(name, (await clientOf(by).createProject({ name, api_key })).id);
-    };
-    const deactivate = async () => {
-      await clientOf(by, reason).updateProject(this.#idOf(name), { is_active: false });
-    };
-    return [
-      { hoursAgo: createdHoursAgo, run: create },
-      ...(deactivatedHoursAgo === undefined ? [] : [{ hoursAgo: deactivatedHoursAgo, run: deactivate }]),
-    ];
-  }
-
   #idOf(project: string): string {
     return this.#projectIds.get(project) ?? '';
   }
 
-  #changesOfToken({ name, project, issuedHoursAgo, hoursLeft, cap = 0, by, revoked }: DemoToken): Step[] {
+  #changesOf({ name, by, created, deactivated, keyRejected }: DemoProject): Step[] {
+    const { clientOf, upstreamKey } = this.#options;
+    const create = async () => {
+      const api_key = keyRejected === undefined ? upstreamKey : REVOKED_KEY;
+      this.#projectIds.set(name, (await clientOf(by).createProject({ name, api_key })).id);
+    };
+    const deactivate = async () => {
+      await clientOf(by, deactivated?.reason).updateProject(this.#idOf(name), { is_active: false });
+    };
+    const steps: Step[] = [{ hoursAgo: created, run: create }];
+    return deactivated ? [...steps, { hoursAgo: deactivated.hoursAgo, run: deactivate }] : steps;
+  }
+
+  #changesOfToken({ name, project, issued, left, cap = 0, by, revoked }: DemoToken): Step[] {
     const { clientOf } = this.#options;
     const issue = async () => {
       const { id, token } = await clientOf(by).createToken({
         project_id: this.#idOf(project),
         name,
-        duration_minutes: Math.round((issuedHoursAgo + hoursLeft) * 60),
+        duration_minutes: Math.round((issued + left) * 60),
         max_requests: cap,
       });
       this.#tokens.set(name, { id, secret: token });
     };
-    const steps: Step[] = [{ hoursAgo: issuedHoursAgo, run: issue }];
-    if (revoked) {
-      const revoke = async () => {
-        await clientOf(revoked.by, revoked.reason).updateToken(this.#tokenOf(name).id, { is_active: false });
-      };
-      steps.push({ hoursAgo: revoked.hoursAgo, run: revoke });
-    }
-    return steps;
+    const revoke = async () => {
+      await clientOf(revoked?.by ?? by, revoked?.reason).updateToken(this.#tokenOf(name).id, { is_active: false });
+    };
+    const steps: Step[] = [{ hoursAgo: issued, run: issue }];
+    return revoked ? [...steps, { hoursAgo: revoked.hoursAgo, run: revoke }] : steps;
   }
 
-  // ---- traffic
-
-  #requestsOf({ name, project, issuedHoursAgo, traffic }: DemoToken): Step[] {
+  #requestsOf({ name, project, issued }: DemoToken): Step[] {
+    const traffic = TRAFFIC[name];
     if (!traffic) return [];
-    const { fromHoursAgo = WEEK_HOURS, untilHoursAgo = 0 } = traffic;
-    const keyRejectedHoursAgo = PROJECTS.find((each) => each.name === project)?.keyRejectedHoursAgo ?? -1;
+    const { perHour, rhythm, from = WEEK_HOURS, until = 0 } = traffic;
+    const keyRejected = PROJECTS.find((each) => each.name === project)?.keyRejected ?? -1;
     const steps: Step[] = [];
-    const first = Math.floor(Math.min(fromHoursAgo, issuedHoursAgo));
-    for (let hour = first; hour > untilHoursAgo; hour--) {
-      const dateMs = this.#options.nowMs - hour * HOUR_MS;
-      const count = Math.round(traffic.perHour * shareOf(traffic.rhythm, dateMs) * (0.6 + 0.8 * this.#random()));
+    for (let hour = Math.floor(Math.min(from, issued)); hour > until; hour--) {
+      const share = shareOf(rhythm, this.#options.nowMs - hour * HOUR_MS);
+      const count = Math.round(perHour * share * (0.6 + 0.8 * this.#random()));
       for (let nr = 0; nr < count; nr++) {
         const hoursAgo = hour - this.#random();
-        const isKeyRejected = hoursAgo < keyRejectedHoursAgo;
-        steps.push({
-          hoursAgo,
-          run: () => this.#request(name, traffic, this.#reply(traffic, hoursAgo, isKeyRejected)),
-        });
+        const reply = hoursAgo < keyRejected ? KEY_REJECTED : this.#reply(traffic, hoursAgo);
+        steps.push({ hoursAgo, run: () => this.#request(name, traffic, reply) });
       }
     }
     return steps;
   }
 
-  #earlyUse(token: string, hoursAgo: number): Step {
-    const traffic: Traffic = { model: MODELS.large, rhythm: 'office', perHour: 0, clientIp: '10.9.2.60' };
-    return { hoursAgo, run: () => this.#request(token, traffic, { outcome: 'ok', status: 200 }) };
-  }
-
-  #reply({ model }: Traffic, hoursAgo: number, isKeyRejected: boolean): Reply {
-    if (isKeyRejected) return new Refusal('upstream_key_rejected', "upstream rejected the project's key");
+  #reply({ model }: Traffic, hoursAgo: number): Reply {
     if (model === MODELS.retired) return { outcome: 'upstream_refused', status: 404 };
-    const isOutage = hoursAgo < OUTAGE.fromHoursAgo && hoursAgo > OUTAGE.untilHoursAgo;
+    const isOutage = hoursAgo < OUTAGE.from && hoursAgo > OUTAGE.until;
     if (isOutage && this.#random() < OUTAGE.share) return { outcome: 'upstream_error', status: 503 };
     const luck = this.#random();
     if (luck < 0.003) return { outcome: 'upstream_error', status: 500 };
@@ -179,14 +160,14 @@ export class Past {
   }
 
   /** A request at the time of the clock: it passes admission, which may refuse it, and is counted and recorded. */
-  async #request(token: string, { model, clientIp, cachedShare = 0 }: Traffic, reply: Reply): Promise<void> {
+  async #request(token: string, { model, ip, cachedShare = 0 }: Traffic, reply: Reply): Promise<void> {
     const { daemon, clock } = this.#options;
     const { admission } = daemon;
     const isHit = isOk(reply) && cachedShare > 0 && this.#random() < cachedShare;
     const common = {
       requestId: randomUUID(),
       timeMs: clock.now(),
-      clientIp,
+      clientIp: ip,
       method: 'POST',
       path: '/v1/chat/completions',
       cache: isHit ? ('hit' as const) : ('miss' as const),
