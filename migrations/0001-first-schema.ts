@@ -99,7 +99,7 @@ async function createInstances(schema: Schema): Promise<void> {
     started_at: time,
     heartbeat_at: time,
     // The row of a dead instance stays for a while. If the instance returns, the row shows what happened to its last tick.
-    buried_at: { ...time, defaultValue: 0 },
+    expired_at: { ...time, defaultValue: 0 },
   });
   await schema.createTable('leases', {
     token_id: { ...id, primaryKey: true },

@@ -119,8 +119,8 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         const statuses = (await Promise.all(asked)).map(({ status }) => status);
         expect(tally(statuses)).to.deep.equal({ 200: 50, 429: 70 });
         const { database } = several.at(0).daemon.stores;
-        const instances = await database.select<Record<'buried_at', unknown>>('SELECT buried_at FROM instances');
-        expect(instances.map(({ buried_at: at }) => Number(at))).to.deep.equal(SKEWS_MS.map(() => 0));
+        const instances = await database.select<Record<'expired_at', unknown>>('SELECT expired_at FROM instances');
+        expect(instances.map(({ expired_at: at }) => Number(at))).to.deep.equal(SKEWS_MS.map(() => 0));
         for (const { logged } of several.daemons) expect(logged.join('')).not.to.include('declared expired');
       });
     });

@@ -668,18 +668,18 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
     it('that expired while alive notice it, settle nothing that was leased, and continue from their last tick', async () => {
       const { id } = await aToken({ maxRequests: 10 });
-      const [buried, living] = [await enrolled(), await enrolled()];
-      await ledger.commit({ instanceId: buried, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
-      await silence(buried, 31_000);
+      const [expired, living] = [await enrolled(), await enrolled()];
+      await ledger.commit({ instanceId: expired, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await silence(expired, 31_000);
       await clusterStore.expireDead(living, NOW);
-      const late = { instanceId: buried, seq: 2, nowMs: NOW, rows: [row(id, { uses: 2, leased: true })] };
-      for (const failure of [await failureOf(ledger.commit(late)), await failureOf(ledger.lastSeq(buried))]) {
+      const late = { instanceId: expired, seq: 2, nowMs: NOW, rows: [row(id, { uses: 2, leased: true })] };
+      for (const failure of [await failureOf(ledger.commit(late)), await failureOf(ledger.lastSeq(expired))]) {
         expect(failure).to.be.instanceOf(InstanceExpired);
       }
       expect(await countsOf(id)).to.deep.equal([4, 4]);
-      expect(await ledger.rejoin(buried, NOW)).to.equal(1);
-      expect(await ledger.rejoin(buried, NOW)).to.equal(1);
-      await ledger.commit({ instanceId: buried, seq: 2, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      expect(await ledger.rejoin(expired, NOW)).to.equal(1);
+      expect(await ledger.rejoin(expired, NOW)).to.equal(1);
+      await ledger.commit({ instanceId: expired, seq: 2, nowMs: NOW, rows: [row(id, { take: 1 })] });
       expect(await countsOf(id)).to.deep.equal([4, 5]);
     });
 

@@ -303,7 +303,7 @@ export class Fleet {
     await by.begin();
     const silent = new Set(this.#silent);
     await eventually('the dead instances have expired', async () => {
-      const rows = await this.select<{ id: string }>('SELECT id FROM instances WHERE buried_at = 0');
+      const rows = await this.select<{ id: string }>('SELECT id FROM instances WHERE expired_at = 0');
       return !rows.some(({ id }) => silent.has(id));
     });
   }

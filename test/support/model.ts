@@ -91,7 +91,7 @@ interface InstanceOptions {
   /** Null if it is the only instance. */
   pokes: Set<LossyPokes> | null;
   /** Called when it marks another instance as expired. */
-  onBurial: () => void;
+  onExpiry: () => void;
 }
 
 /** One run of a process: after `kill` nothing of it is left. */
@@ -120,7 +120,7 @@ class Instance {
   readonly #pokes: LossyPokes | null;
   readonly #allPokes: Set<LossyPokes> | null;
 
-  constructor({ path, nowMs, id, random, sabotage, pokes, onBurial }: InstanceOptions) {
+  constructor({ path, nowMs, id, random, sabotage, pokes, onExpiry }: InstanceOptions) {
     const isShared = pokes !== null;
     this.id = id;
     this.#random = random;
@@ -128,7 +128,7 @@ class Instance {
     this.#pokes = pokes && new LossyPokes(pokes, random);
     if (this.#pokes) pokes?.add(this.#pokes);
     this.database = new SqliteDatabase(path);
-    this.#gateCalls(sabotage, onBurial);
+    this.#gateCalls(sabotage, onExpiry);
     this.clock = new TestClock({ standsStill: true, startMs: nowMs });
     this.ledger = new SqlLedger(this.database, { isShared });
     const { clock, ledger } = this;
@@ -200,7 +200,7 @@ class Instance {
     );
   }
 
-  #gateCalls(sabotage: Sabotage, onBurial: () => void): void {
+  #gateCalls(sabotage: Sabotage, onExpiry: () => void): void {
     const { sequelize, writer } = this.database;
     const gated =
       (shipped: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
@@ -208,7 +208,7 @@ class Instance {
         const text = sabotage(sql);
         await this.#gate(text, 'before');
         if (text.startsWith('BEGIN')) this.isWriting = true;
-        if (text.includes('SET buried_at = $nowMs')) onBurial();
+        if (text.includes('SET expired_at = $nowMs')) onExpiry();
         try {
           return await this.#counted(() => shipped(text, ...rest));
         } finally {
@@ -742,7 +742,7 @@ class World {
       random: this.#random,
       sabotage: this.#sabotage,
       pokes: this.#pokes,
-      onBurial: () => {
+      onExpiry: () => {
         this.#burials += 1;
       },
     });

@@ -38,7 +38,7 @@ export class SqlClusterStore implements ClusterStore {
 
   async countOthers(instanceId: string, nowMs: number): Promise<number> {
     const [row] = await this.#database.select<{ n: number }>(
-      `SELECT COUNT(*) AS n FROM instances WHERE id <> $instanceId AND id NOT LIKE '${WORKER_ID_PREFIX}%' AND buried_at = 0
+      `SELECT COUNT(*) AS n FROM instances WHERE id <> $instanceId AND id NOT LIKE '${WORKER_ID_PREFIX}%' AND expired_at = 0
        AND heartbeat_at >= ${this.#database.dialect.now('$nowMs')} - ${DEAD_AFTER_MS}`,
       { instanceId, nowMs },
     );
@@ -52,13 +52,13 @@ export class SqlClusterStore implements ClusterStore {
   async expireDead(instanceId: string, nowMs: number): Promise<number> {
     const now = this.#database.dialect.now('$nowMs');
     const dead = await this.#database.select<Pick<InstanceColumns, 'id'>>(
-      `SELECT id FROM instances WHERE id <> $instanceId AND buried_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
+      `SELECT id FROM instances WHERE id <> $instanceId AND expired_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
       { instanceId, nowMs },
     );
     let expired = 0;
     for (const { id } of dead) if (await this.#database.transact((tx) => expire(tx, id, nowMs))) expired += 1;
     await this.#database.transact((tx) =>
-      tx.execute(`DELETE FROM instances WHERE buried_at > 0 AND buried_at < ${now} - ${EXPIRED_ROW_MS}`, { nowMs }),
+      tx.execute(`DELETE FROM instances WHERE expired_at > 0 AND expired_at < ${now} - ${EXPIRED_ROW_MS}`, { nowMs }),
     );
     return expired;
   }
@@ -68,8 +68,8 @@ export class SqlClusterStore implements ClusterStore {
 async function expire(tx: SqlTransaction, instanceId: string, nowMs: number): Promise<boolean> {
   const now = tx.dialect.now('$nowMs');
   const isDead = await tx.execute(
-    `UPDATE instances SET buried_at = ${now}
-     WHERE id = $instanceId AND buried_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
+    `UPDATE instances SET expired_at = ${now}
+     WHERE id = $instanceId AND expired_at = 0 AND heartbeat_at < ${now} - ${DEAD_AFTER_MS}`,
     { instanceId, nowMs },
   );
   if (isDead === 0) return false;
@@ -82,7 +82,7 @@ export async function rejoin(tx: SqlTransaction, instanceId: string, nowMs: numb
   const now = tx.dialect.now('$nowMs');
   const bind = { instanceId, nowMs };
   const known = await tx.execute(
-    `UPDATE instances SET buried_at = 0, heartbeat_at = ${now} WHERE id = $instanceId`,
+    `UPDATE instances SET expired_at = 0, heartbeat_at = ${now} WHERE id = $instanceId`,
     bind,
   );
   if (known === 0) {

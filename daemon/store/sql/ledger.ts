@@ -76,7 +76,7 @@ export class SqlLedger implements Ledger {
 async function advance(tx: SqlTransaction, { instanceId, seq, nowMs }: Tick): Promise<void> {
   const advanced = await tx.execute(
     `UPDATE instances SET seq = $seq, heartbeat_at = ${tx.dialect.now('$nowMs')}
-     WHERE id = $instanceId AND seq = $seq - 1 AND buried_at = 0`,
+     WHERE id = $instanceId AND seq = $seq - 1 AND expired_at = 0`,
     { instanceId, seq, nowMs },
   );
   if (advanced === 1) return;
@@ -95,12 +95,12 @@ interface InstanceRow {
 }
 
 async function instanceOf(on: Pick<SqlTransaction, 'select'>, instanceId: string): Promise<InstanceRow | null> {
-  const [row] = await on.select<Pick<InstanceColumns, 'seq' | 'buried_at'>>(
-    'SELECT seq, buried_at FROM instances WHERE id = $instanceId',
+  const [row] = await on.select<Pick<InstanceColumns, 'seq' | 'expired_at'>>(
+    'SELECT seq, expired_at FROM instances WHERE id = $instanceId',
     { instanceId },
     'usual',
   );
-  return row ? { seq: row.seq, isExpired: row.buried_at > 0 } : null;
+  return row ? { seq: row.seq, isExpired: row.expired_at > 0 } : null;
 }
 
 /** Writes the used and returned units of a token, and takes the requested ones, as far as the cap allows. */

@@ -140,7 +140,7 @@ export const INSTANCES = new Table('instances', {
   startedAtMs: number('started_at'),
   heartbeatAtMs: number('heartbeat_at'),
   /** 0 while the instance is alive. */
-  expiredAtMs: filledIn(number('buried_at')),
+  expiredAtMs: filledIn(number('expired_at')),
 });
 export type InstanceColumns = RowOf<typeof INSTANCES.columns>;
 
