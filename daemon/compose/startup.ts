@@ -1,7 +1,8 @@
 import { SettingsError } from '../../config/settings.js';
 import type { MigrationStatus, Migrator } from '../../migrations/migrator.js';
 import { SchemaTooNew } from '../../migrations/schema-too-new.js';
-import { withTimeout } from '../core/with-timeout.js';
+import { Backoff } from '../core/backoff.js';
+import { every, withTimeout } from '../core/timing.js';
 import { type Clock, type Log, StoreRefused, StoreUnavailable } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { SingleRun } from '../core/single-run.js';
@@ -35,7 +36,7 @@ export interface StartupOptions {
 /** Startup of the database side: waits for the database, checks or migrates its schema, and registers the instance. Retries until it succeeds. */
 export class Startup {
   readonly #options: StartupOptions;
-  #retryMs = FIRST_RETRY_MS;
+  readonly #backoff = new Backoff(FIRST_RETRY_MS, MAX_RETRY_MS);
   #isClosed = false;
   #cancelRetry: (() => void) | null = null;
   #lastWarning = '';
@@ -81,29 +82,15 @@ export class Startup {
 
   #tryNow(): Promise<void> {
     return this.#attempt.run(async () => {
-      const stopPinging = this.#startPinging();
+      const { clock, ping } = this.#options;
+      // Detects a dead connection, and then the attempt fails: migrations themselves have no timeout.
+      const stopPinging = every(clock, PING_EVERY_MS, ping);
       try {
         await this.#prepareDatabase();
       } finally {
         stopPinging();
       }
     });
-  }
-
-  /** Detects a dead connection: migrations themselves have no timeout. */
-  #startPinging(): () => void {
-    const { clock, ping } = this.#options;
-    let cancel: () => void = () => undefined;
-    const again = () => {
-      cancel = clock.after(PING_EVERY_MS, () => {
-        ping().catch(() => undefined); // The attempt fails too, and reports it.
-        again();
-      });
-    };
-    again();
-    return () => {
-      cancel();
-    };
   }
 
   async #prepareDatabase(): Promise<void> {
@@ -135,8 +122,7 @@ export class Startup {
   #scheduleRetry(): void {
     const { isShared, readiness, clock, log, onFatal } = this.#options;
     if (!isShared || this.#isClosed || readiness.isDatabaseReady) return;
-    this.#cancelRetry = clock.after(this.#retryMs, () => {
-      this.#retryMs = Math.min(2 * this.#retryMs, MAX_RETRY_MS);
+    this.#cancelRetry = clock.after(this.#backoff.next(), () => {
       this.#tryNow().then(
         () => {
           if (readiness.isDatabaseReady) log.info('database connected');

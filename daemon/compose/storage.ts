@@ -5,6 +5,7 @@ import { Crew, CrewCache } from '../store/ipc/crew.js';
 import { LinkedCache, LinkedRateWindows, type PrimaryLink } from '../store/ipc/primary-link.js';
 import type { ResourceStack } from '../store/resource-stack.js';
 import { openSharedStores, type SharedStores } from '../store/shared.js';
+import { LogThrottle } from '../core/log-throttle.js';
 import type { Clock, Log, RateWindows, StoreRefused } from '../core/ports.js';
 import type { BuildContext } from './context.js';
 
@@ -55,18 +56,12 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
 }
 
 const REFUSED_AGAIN_MS = 60_000;
-/** Messages that are remembered, which name a table or a user. */
-const MOST_REFUSALS = 100;
 
 /** Logs what the database refuses: at once, and every minute while it lasts. */
 function refusalLog(clock: Clock, log: Log): (refused: StoreRefused) => void {
-  const loggedAtMs = new Map<string, number>();
-  return ({ what, advice }) => {
-    const nowMs = clock.monotonic();
-    if (nowMs - (loggedAtMs.get(what) ?? -Infinity) < REFUSED_AGAIN_MS) return;
-    if (loggedAtMs.size >= MOST_REFUSALS) loggedAtMs.clear();
-    loggedAtMs.set(what, nowMs);
-    log.error('the database refuses statements of llmp', { reason: what, advice });
+  const throttle = new LogThrottle(clock, log, REFUSED_AGAIN_MS);
+  return ({ what: reason, advice }) => {
+    throttle.record('error', 'the database refuses statements of llmp', () => ({ reason, advice }), reason);
   };
 }
 

@@ -3,6 +3,7 @@ import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
 import { policyOf } from '../core/rate-limit.js';
 import { type Ledger, WORKER_ID_PREFIX } from '../core/ports.js';
+import { every } from '../core/timing.js';
 import { checkListening } from '../process/listen.js';
 import { listenDespiteOrphans } from '../process/orphaned-workers.js';
 import { WorkerProcesses, type WorkerProcessesOptions } from '../process/worker-processes.js';
@@ -97,13 +98,12 @@ export function createWorkers(
       log.warn('cannot deregister a worker that has ended; the units it held count as used later', { error });
     });
   let told = '';
-  let cancelTelling: () => void = () => undefined;
+  let stopTelling: () => void = () => undefined;
   const tellHealth = () => {
     const now = health();
     const text = JSON.stringify(now);
     if (text !== told) crew.tell(now);
     told = text;
-    cancelTelling = clock.after(TELL_EVERY_MS, tellHealth);
   };
   return {
     failed: processes.failed,
@@ -112,13 +112,14 @@ export function createWorkers(
       if ('port' in listenAddress && listenAddress.port === 0 && address) chosen = { LISTEN_ADDR: address };
       processes.begin();
       tellHealth();
+      stopTelling = every(clock, TELL_EVERY_MS, tellHealth);
       return Promise.race([allListen, processes.failed]);
     },
     reload() {
       crew.reload(share());
     },
     stop() {
-      cancelTelling();
+      stopTelling();
       processes.stopReplacing();
       crew.stop();
     },

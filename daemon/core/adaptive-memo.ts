@@ -1,4 +1,4 @@
-import { withTimeout } from './with-timeout.js';
+import { withTimeout } from './timing.js';
 import type { Clock } from './ports.js';
 import { SingleRun } from './single-run.js';
 

@@ -39,7 +39,7 @@ import {
 import { ConcurrencyLimit } from './concurrency-limit.js';
 import { Settlement } from './settlement.js';
 import { digestOf, isWellFormedSecret, withUnsettled } from './token.js';
-import { DATABASE_WAIT_MS, withDatabaseTimeout } from './database-timeout.js';
+import { DATABASE_WAIT_MS, withDatabaseTimeout } from './timing.js';
 
 // A request that was admitted in time may go on after its token has expired.
 const BEFORE_EXPIRY = -Infinity;

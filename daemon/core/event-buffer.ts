@@ -6,8 +6,9 @@
  * led to the outage. Captured bodies have a separate limit, because an event with bodies can be a thousand times as large.
  */
 import { bodyCharacters, type PublishableEvent } from './events.js';
-import { withTimeout } from './with-timeout.js';
+import { LogThrottle } from './log-throttle.js';
 import type { Clock, Log } from './ports.js';
+import { withTimeout } from './timing.js';
 
 const GATHER_MS = 20;
 // Takes half a millisecond, in one turn of the event loop.
@@ -32,13 +33,14 @@ export class EventBuffer {
   #sending: readonly PublishableEvent[] = [];
   #bodyCharacters = 0;
   #dropped = 0;
-  #loggedAtMs = -Infinity;
+  readonly #warnings: LogThrottle<'warn'>;
   #cancelGathering: (() => void) | null = null;
   #onEmpty: (() => void) | null = null;
   #isClosed = false;
 
   constructor(options: EventBufferOptions) {
     this.#options = options;
+    this.#warnings = new LogThrottle(options.clock, options.log, LOG_EVERY_MS);
     this.#fullBatch = Math.min(MAX_BATCH, Math.ceil(options.size / 2));
   }
 
@@ -106,10 +108,8 @@ export class EventBuffer {
 
   #drop(count: number): void {
     this.#dropped += count;
-    const { clock, log } = this.#options;
-    const nowMs = clock.monotonic();
-    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return;
-    this.#loggedAtMs = nowMs;
-    log.warn('event bus unavailable or too slow; dropping new events', { droppedSoFar: this.#dropped });
+    this.#warnings.record('warn', 'event bus unavailable or too slow; dropping new events', () => ({
+      droppedSoFar: this.#dropped,
+    }));
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock, Log } from '../core/ports.js';
-import { Backoff } from './backoff.js';
+import { Backoff } from '../core/backoff.js';
 
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 30_000;

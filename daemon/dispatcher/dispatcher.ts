@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import { withTimeout } from '../core/with-timeout.js';
+import { withTimeout } from '../core/timing.js';
 import type { Clock, Log } from '../core/ports.js';
 import { listen } from '../process/listen.js';
 import type { HealthSummary } from '../process/supervisor.js';

@@ -4,7 +4,7 @@
  */
 import type { Clock, Log } from '../core/ports.js';
 import { RedisUnavailable, RedisErrorReply } from '../store/redis/connection.js';
-import { Backoff } from './backoff.js';
+import { Backoff } from '../core/backoff.js';
 import { deliveryOf } from './entry.js';
 import type { PendingDelivery, PendingDeliveries } from './pending-deliveries.js';
 import type { DispatcherMetrics } from './metrics.js';

@@ -3,9 +3,9 @@
  * does not load Redis and does not count as a delivery. Their number is bounded; further events stay in the stream.
  */
 import type { Clock } from '../core/ports.js';
-import { Backoff } from './backoff.js';
+import { Backoff } from '../core/backoff.js';
 import type { Backend, Delivery } from './backends/backend.js';
-import { Wakeup } from './wakeup.js';
+import { Wakeup } from '../core/wakeup.js';
 
 const MAX_ISOLATED = 500;
 const BATCHES_AHEAD = 2; // The batch in flight, and the next one.

@@ -1,5 +1,6 @@
 /** Periodic tasks of a dispatcher: renewing claims, acknowledging, measuring the stream, and removing dead consumers. */
 import type { Clock } from '../core/ports.js';
+import { every } from '../core/timing.js';
 import type { Deliverer } from './deliverer.js';
 import type { PendingDeliveries } from './pending-deliveries.js';
 import type { Intake } from './intake.js';
@@ -52,24 +53,5 @@ export function startUpkeep(options: UpkeepOptions): () => void {
   ];
   return () => {
     for (const stop of stops) stop();
-  };
-}
-
-function every(clock: Clock, ms: number, action: () => Promise<void>): () => void {
-  let isStopped = false;
-  let cancel: () => void = () => undefined;
-  const next = () => {
-    cancel = clock.after(ms, () => {
-      void action()
-        .catch(() => undefined)
-        .then(() => {
-          if (!isStopped) next();
-        });
-    });
-  };
-  next();
-  return () => {
-    isStopped = true;
-    cancel();
   };
 }

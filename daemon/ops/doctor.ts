@@ -2,7 +2,7 @@
 import { MASK } from '../core/masking.js';
 import { secretsIn, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
-import { withTimeout } from '../core/with-timeout.js';
+import { withTimeout } from '../core/timing.js';
 import type { Clock } from '../core/ports.js';
 import { auditChecks } from './doctor-audit.js';
 import { databaseChecks } from './doctor-database.js';

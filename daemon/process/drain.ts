@@ -2,6 +2,7 @@ import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Settings } from '../../config/settings.js';
 import type { Clock, Log } from '../core/ports.js';
+import { every } from '../core/timing.js';
 import type { Readiness } from './readiness.js';
 
 const SWEEP_EVERY_MS = 50;
@@ -47,12 +48,11 @@ export async function drain({
   const closed = Promise.all(servers.map((server) => closeListener(server, clock, isWorker)));
   endStreams(); // Not earlier: a client that reconnects at once must reach another instance.
   // Repeatedly: a response whose header was sent before draining has offered keep-alive, so its connection becomes idle afterwards.
-  let cancelSweep: () => void = () => undefined;
   const sweep = () => {
     for (const server of servers) server.closeIdleConnections();
-    cancelSweep = clock.after(SWEEP_EVERY_MS, sweep);
   };
   sweep();
+  const stopSweeping = every(clock, SWEEP_EVERY_MS, sweep);
   const cancel = clock.after(settings.shutdownGraceMs, () => {
     log.warn('shutdown grace period is over, aborting requests in flight');
     cutAll();
@@ -60,7 +60,7 @@ export async function drain({
   });
   await closed;
   cancel();
-  cancelSweep();
+  stopSweeping();
 }
 
 /**

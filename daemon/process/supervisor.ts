@@ -9,6 +9,7 @@
  * - RELOADING and then READY for a reload, STOPPING for the shutdown.
  */
 import type { Clock } from '../core/ports.js';
+import { every } from '../core/timing.js';
 import type { NotifyMessage } from './systemd-notify.js';
 
 /** Short summary of the health of a service. */
@@ -108,10 +109,11 @@ export class Supervisor {
   }
 
   #keepWatchdogAlive(everyMs: number): void {
-    this.#notify({ WATCHDOG: '1' });
-    this.#clock.after(everyMs, () => {
-      this.#keepWatchdogAlive(everyMs);
-    });
+    const notify = () => {
+      this.#notify({ WATCHDOG: '1' });
+    };
+    notify();
+    every(this.#clock, everyMs, notify);
   }
 
   async #watchHealth(): Promise<void> {

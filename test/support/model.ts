@@ -14,7 +14,7 @@ import { Admission } from '../../daemon/core/admission.js';
 import type { Caller } from '../../daemon/core/audit.js';
 import { ClusterSync } from '../../daemon/core/cluster-sync.js';
 import type { Log, Notification, Notifications } from '../../daemon/core/ports.js';
-import { DATABASE_WAIT_MS } from '../../daemon/core/database-timeout.js';
+import { DATABASE_WAIT_MS } from '../../daemon/core/timing.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { REGISTRY_OPTIONS } from './factories.js';

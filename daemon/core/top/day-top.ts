@@ -27,7 +27,7 @@ import {
 } from '../ports.js';
 import { SingleRun } from '../single-run.js';
 import { firstIdOf, HOUR_MS } from '../usage.js';
-import { withTimeout } from '../with-timeout.js';
+import { withTimeout } from '../timing.js';
 import { TOP_DAY_STEPS } from './counts.js';
 import { DayStep } from './day-step.js';
 import { partOf, type PartSource } from './part.js';

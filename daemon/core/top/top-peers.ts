@@ -2,7 +2,7 @@
  * Asks the other instances for their parts of a top report, through notifications. An instance that does not answer in time is
  * missing from the report, as are all others without Redis.
  */
-import { withTimeout } from '../with-timeout.js';
+import { withTimeout } from '../timing.js';
 import type { Clock, ClusterStore, Notification, Notifications, RecentTopQuery, TopPart } from '../ports.js';
 import { COUNTS } from './counts.js';
 import type { RecentTop } from './recent-top.js';

@@ -7,6 +7,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/ports.js';
 import { unavailable } from '../../core/refusal.js';
+import { every } from '../../core/timing.js';
 
 export interface StreamedEvent {
   /** A reconnecting client sends this as `Last-Event-ID`. One line. */
@@ -105,15 +106,9 @@ export class EventStreams {
 
   /** Sends heartbeats. @returns a function that stops them. */
   #beat(res: ServerResponse): () => void {
-    let cancel: () => void;
-    const beat = () => {
+    return every(this.#clock, HEARTBEAT_MS, () => {
       // Not while data is buffered: heartbeats would accumulate.
       if (!res.writableNeedDrain) res.write(':\n\n');
-      cancel = this.#clock.after(HEARTBEAT_MS, beat);
-    };
-    cancel = this.#clock.after(HEARTBEAT_MS, beat);
-    return () => {
-      cancel();
-    };
+    });
   }
 }

@@ -13,7 +13,7 @@ import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import type { TopReports } from '../../core/top/top-report.js';
 import type { HourlyUsage } from '../../core/usage.js';
-import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/database-timeout.js';
+import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/timing.js';
 import type { Locals } from './caller.js';
 import type { AddressOf } from '../client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';

@@ -5,11 +5,11 @@ import buildConnector from 'undici/lib/core/connect.js';
 import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
+import { timeoutAfterReads } from '../../core/timing.js';
 import { joinSmallWrites } from '../joined-writes.js';
 import { InterimContinue } from './interim-continue.js';
 import { PacedReads, type ParsingTurn } from './paced-reads.js';
 import { readIntoBlocks } from './read-memory.js';
-import { timeoutAfterReads } from './timeouts/timeout-after-reads.js';
 import type { Opening, OpenTunnel } from './upstream-tunnel.js';
 
 /** The current settings: SIGHUP may replace them. */

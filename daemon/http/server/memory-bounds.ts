@@ -1,10 +1,10 @@
 /** The memory limit of a process, and those who keep to it on all its listeners. */
 import type { Live } from '../../../config/settings.js';
+import { LogThrottle } from '../../core/log-throttle.js';
 import { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock, Log } from '../../core/ports.js';
 import { UnreadResponses } from '../unread-responses.js';
 import { Intake } from './intake.js';
-import { LogThrottle } from './log-throttle.js';
 
 const MAX_BYTES = 48 * 1024 * 1024;
 const LOG_EVERY_MS = 10_000;
@@ -24,14 +24,13 @@ export interface MemoryLimitSources {
 
 /** The memory limit of a process. */
 export function memoryLimitOf({ clock, heap, log, live }: MemoryLimitSources): MemoryLimit {
-  const throttle = new LogThrottle(clock, LOG_EVERY_MS, (connections) => {
-    log.warn('connections were closed: too much was waiting for their clients or providers', { connections });
-  });
+  const throttle = new LogThrottle(clock, log, LOG_EVERY_MS);
+  const message = 'connections were closed: too much was waiting for their clients or providers';
   return new MemoryLimit({
     heap,
     maxBytes: () => MAX_BYTES + (live?.current.httpCacheMaxObjectBytes ?? 0),
     onDropped: () => {
-      throttle.record();
+      throttle.record('warn', message, (connections) => ({ connections }));
     },
   });
 }

@@ -1,5 +1,5 @@
 import { type Response, Router } from 'express';
-import { withTimeout } from '../../core/with-timeout.js';
+import { withTimeout } from '../../core/timing.js';
 import type { Clock } from '../../core/ports.js';
 import { route } from '../routing.js';
 

@@ -2,6 +2,7 @@
 import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { LogThrottle } from '../../core/log-throttle.js';
 import type { Clock, Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { requestIdOf } from '../credentials.js';
@@ -12,7 +13,6 @@ import { PAUSED_CODE, SMALL_CHUNKS_CODE } from './parser.js';
 import { problemResponse, sendProblem, statusOf } from '../problems.js';
 import { cacheFields, type Proxy } from '../proxy/proxy.js';
 import type { UnreadableRequest } from '../proxy/request-record.js';
-import { LogThrottle } from './log-throttle.js';
 import { headersTooLarge, MAX_TARGET_LENGTH, methodNotAllowed } from '../shape.js';
 import type { UnreadResponses } from '../unread-responses.js';
 import type { Wording } from '../wording.js';
@@ -35,17 +35,10 @@ const LOG_EVERY_MS = 10_000;
 export function refuseUnreadable(server: Server, options: UnreadableOptions): void {
   const { proxy, unknownPathErrors, clock, intake, unreadResponses, log } = options;
   const unreadable = new WeakSet<Duplex>();
-  /** By protocol. */
-  const warnings = new Map<string, LogThrottle<[from: string | undefined]>>();
+  const warnings = new LogThrottle(clock, log, LOG_EVERY_MS);
 
-  const warn = ({ protocol, message }: ForeignProtocol, { remoteAddress }: Socket) => {
-    const warning =
-      warnings.get(protocol) ??
-      new LogThrottle(clock, LOG_EVERY_MS, (connections, from) => {
-        log.warn(message, { connections, from });
-      });
-    warnings.set(protocol, warning);
-    warning.record(remoteAddress);
+  const warn = ({ message }: ForeignProtocol, { remoteAddress: from }: Socket) => {
+    warnings.record('warn', message, (connections) => ({ connections, from }));
   };
 
   const endUnread = (socket: Duplex, refusal: Refusal, unread: UnreadableRequest) => {

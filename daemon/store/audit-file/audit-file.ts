@@ -18,7 +18,7 @@
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
-import { withTimeout } from '../../core/with-timeout.js';
+import { withTimeout } from '../../core/timing.js';
 import { lockInode, lockPath, PathInUse, withoutLinks } from '../lock.js';
 import { type AnchorStore, AnchorWriter } from './anchors.js';
 import { BEGINNING, chainLines, type Head, type Tail } from './chain.js';

@@ -2,7 +2,7 @@
 import { resolve } from 'node:path';
 import { type Settings, SettingsError } from '../../../config/settings.js';
 import type { RequestEnded } from '../../core/events.js';
-import { withTimeout } from '../../core/with-timeout.js';
+import { withTimeout } from '../../core/timing.js';
 import type { Clock, Log, RecordStore } from '../../core/ports.js';
 import type { AuditStatus } from '../../core/status.js';
 import { PathInUse } from '../lock.js';

@@ -23,9 +23,9 @@ import {
   type RateWindow,
   StoreUnavailable,
 } from '../../core/ports.js';
-import { FreshRun } from '../../core/fresh-run.js';
 import type { WorkerReport } from '../../core/status.js';
-import { isDoneWithin } from '../../core/with-timeout.js';
+import { SingleRun } from '../../core/single-run.js';
+import { isDoneWithin } from '../../core/timing.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
@@ -86,8 +86,8 @@ export class Crew implements Notifications {
   #services: CrewServices | null = null;
   /** Counts of workers that have ended. */
   #former: Figures = NO_FIGURES;
-  readonly #reports = new FreshRun(() => this.#gather('report'));
-  readonly #settlements = new FreshRun(() => this.#gather('settle'));
+  readonly #reports = new SingleRun();
+  readonly #settlements = new SingleRun();
   /** Called after the figures have changed. */
   onFigures: () => void = () => undefined;
 
@@ -250,7 +250,7 @@ export class Crew implements Notifications {
 
   /** Resolves when the workers have handed over what they had recorded at the time of the call, or after a timeout. */
   reported(): Promise<void> {
-    return this.#reports.run();
+    return this.#reports.runAfresh(() => this.#gather('report'));
   }
 
   /**
@@ -259,7 +259,8 @@ export class Crew implements Notifications {
    * @param isChange whether a change follows: it would wait for workers that do not respond, so they are ended at the same time.
    */
   async settled(isChange: boolean): Promise<void> {
-    await Promise.all([this.#settlements.run(), isChange ? this.confirmed() : undefined]);
+    const settled = this.#settlements.runAfresh(() => this.#gather('settle'));
+    await Promise.all([settled, isChange ? this.confirmed() : undefined]);
   }
 
   async #gather(how: 'report' | 'settle'): Promise<void> {

@@ -1,7 +1,7 @@
 /** A worker's side of the channel to its primary: the ports that instances otherwise share through Redis. */
 import type { Duplex } from 'node:stream';
 import { LRUCache } from 'lru-cache';
-import { withTimeout } from '../../core/with-timeout.js';
+import { withTimeout } from '../../core/timing.js';
 import {
   type CacheKey,
   type CacheLookup,

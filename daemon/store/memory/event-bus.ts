@@ -8,7 +8,7 @@
 import { parseStreamId } from '../../core/stream-id.js';
 import type { PublishableEvent, RequestEnded } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, FollowStart, PublishedEvent } from '../../core/ports.js';
-import { Waiters } from '../published.js';
+import { Wakeup } from '../../core/wakeup.js';
 import { charactersOf, MemoryEvent, type Publisher, USUAL_CHARACTERS } from './memory-event.js';
 import { RequestColumns } from './request-columns.js';
 
@@ -30,7 +30,7 @@ export class MemoryEventBus implements EventBus, Publisher {
   readonly #ring = Array<MemoryEvent | null>(CAPACITY).fill(null);
   /** Characters of the event in each slot. */
   readonly #sizes = new Uint32Array(CAPACITY);
-  readonly #followers = new Waiters();
+  readonly #published: Wakeup;
   #isGathering = false;
   /** Number of the next event, starting from 1. */
   #next = 1;
@@ -41,6 +41,7 @@ export class MemoryEventBus implements EventBus, Publisher {
   constructor(instance: string, clock: Clock) {
     this.instance = instance;
     this.#clock = clock;
+    this.#published = new Wakeup(clock);
     this.sinceMs = clock.now();
   }
 
@@ -59,11 +60,11 @@ export class MemoryEventBus implements EventBus, Publisher {
     this.#sizes[slot] = characters;
     this.#characters += characters;
     while (this.#characters > MAX_CHARACTERS) this.#evictOldest();
-    if (this.#isGathering || !this.#followers.hasAny) return;
+    if (this.#isGathering || !this.#published.isAwaited) return;
     this.#isGathering = true;
     this.#clock.after(GATHER_MS, () => {
       this.#isGathering = false;
-      this.#followers.wake();
+      this.#published.wake();
     });
   }
 
@@ -75,7 +76,7 @@ export class MemoryEventBus implements EventBus, Publisher {
       const events = this.#between(next, end);
       next = end;
       if (events.length > 0) yield events;
-      else await this.#followers.next(signal);
+      else await this.#published.wait(signal);
     }
   }
 

@@ -13,6 +13,8 @@
  * **Closing again** requires a PING reply in time, and then that every listener has done its work for a new connection.
  */
 import { Redis, ReplyError } from 'ioredis';
+import { Backoff, withJitter } from '../../core/backoff.js';
+import { LogThrottle } from '../../core/log-throttle.js';
 import { type Clock, type Log, StoreUnavailable } from '../../core/ports.js';
 import type { RedisAddress } from './address.js';
 import { factsOf, misfitIn } from './server-facts.js';
@@ -94,17 +96,18 @@ export class RedisConnection {
   #client: Redis | null = null;
   #state: 'disconnected' | 'preparing' | 'ready' | 'suspect' = 'disconnected';
   #failures = 0;
-  #delayMs = FIRST_DELAY_MS;
   #readySinceMs = 0;
   #cancelRetry: (() => void) | null = null;
   #isClosed = false;
   /** Reasons logged during this outage; null while there is no outage. */
   #loggedReasons: Set<string> | null = null;
-  #errorLoggedAtMs = -Infinity;
+  readonly #warnings: LogThrottle<'warn'>;
+  readonly #delay = new Backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
   #misfit: string | null = null;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.#warnings = new LogThrottle(options.clock, options.log, LOG_EVERY_MS);
   }
 
   get isReady(): boolean {
@@ -205,7 +208,9 @@ export class RedisConnection {
       const misfit = misfitIn(error.message);
       if (misfit !== null) this.#disconnect(client, new Misfit(misfit));
       else if (NOT_SERVING.has(code) || AUTHENTICATION_ERRORS.has(code)) this.#disconnect(client, error);
-      else this.#logErrorReply(error.message);
+      // Possibly every command fails: memory is full, or a permission is missing.
+      else
+        this.#warnings.record('warn', 'Redis rejects commands', () => ({ ...this.#logFields, reason: error.message }));
       return new RedisErrorReply(code);
     }
     if (client === this.#client && this.#state === 'ready' && ++this.#failures >= FAILURES_TO_SUSPECT) {
@@ -238,17 +243,14 @@ export class RedisConnection {
   #disconnect(client: Redis, error: unknown): void {
     if (client !== this.#client) return; // Closed already.
     const { clock } = this.#options;
-    if (this.#state === 'ready' && clock.monotonic() - this.#readySinceMs > STABLE_AFTER_MS)
-      this.#delayMs = FIRST_DELAY_MS;
+    if (this.#state === 'ready' && clock.monotonic() - this.#readySinceMs > STABLE_AFTER_MS) this.#delay.reset();
     this.#client = null;
     this.#state = 'disconnected';
     client.disconnect();
     this.#logLoss(error);
     const isRejected = error instanceof Misfit || (isReply(error) && !NOT_SERVING.has(codeOf(error)));
-    const delayMs = isRejected ? REJECTED_DELAY_MS : this.#delayMs;
-    this.#delayMs = Math.min(2 * this.#delayMs, MAX_DELAY_MS);
-    // Jitter between half of the delay and all of it, so that instances that lost Redis together do not reconnect at the same time.
-    this.#cancelRetry = clock.after(delayMs * (0.5 + Math.random() / 2), () => {
+    const delayMs = this.#delay.next();
+    this.#cancelRetry = clock.after(isRejected ? withJitter(REJECTED_DELAY_MS) : delayMs, () => {
       this.#cancelRetry = null;
       void this.open();
     });
@@ -288,15 +290,6 @@ export class RedisConnection {
   get #logFields(): { address: string; purpose?: string } {
     const { address, purpose } = this.#options;
     return { address: `${address.host}:${address.port}`, ...(purpose !== undefined && { purpose }) };
-  }
-
-  /** Logged once a minute at most: possibly every command fails (memory is full, a permission is missing). */
-  #logErrorReply(message: string): void {
-    const { clock, log } = this.#options;
-    const nowMs = clock.monotonic();
-    if (nowMs - this.#errorLoggedAtMs < LOG_EVERY_MS) return;
-    this.#errorLoggedAtMs = nowMs;
-    log.warn('Redis rejects commands', { ...this.#logFields, reason: message });
   }
 }
 

@@ -5,7 +5,8 @@
  */
 import { compareStreamIds, parseStreamId } from '../../core/stream-id.js';
 import type { Clock, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
-import { StoredEvent, Waiters } from '../published.js';
+import { Wakeup } from '../../core/wakeup.js';
+import { StoredEvent } from '../published.js';
 import type { RedisAddress } from './address.js';
 import { RedisConnection } from './connection.js';
 
@@ -122,7 +123,7 @@ function predecessorOf(streamId: string): string {
 class RecentEvents {
   readonly #options: EventStreamOptions;
   readonly #connection: RedisConnection;
-  readonly #waiters = new Waiters();
+  readonly #changed: Wakeup;
   #events: StoredEvent[] = [];
   #characters = 0;
   #isClosed = false;
@@ -133,6 +134,7 @@ class RecentEvents {
   constructor(options: EventStreamOptions) {
     const { address, clock, log } = options;
     this.#options = options;
+    this.#changed = new Wakeup(clock);
     this.#connection = new RedisConnection({ address, clock, log, commandMs: COMMAND_MS, purpose: 'events-reader' });
     void this.#read();
   }
@@ -147,7 +149,7 @@ class RecentEvents {
 
   /** Resolves when there may be more events, or when Redis may be available again. */
   next(signal: AbortSignal): Promise<void> {
-    return this.#waiters.next(signal);
+    return this.#changed.wait(signal);
   }
 
   close(): void {
@@ -164,7 +166,7 @@ class RecentEvents {
       } catch {
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
       }
-      this.#waiters.wake();
+      this.#changed.wake();
     }
   }
 

@@ -8,6 +8,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Clock, Log, Notification, Notifications } from '../../core/ports.js';
+import { every } from '../../core/timing.js';
 import type { RedisAddress } from './address.js';
 import { RedisConnection } from './connection.js';
 
@@ -32,8 +33,7 @@ export class RedisNotifications implements Notifications {
   readonly #receiver: RedisConnection;
   readonly #channel: string;
   readonly #listeners: ((notification: Notification) => void)[] = [];
-  #cancelPing: (() => void) | null = null;
-  #isClosed = false;
+  #stopPinging: (() => void) | null = null;
 
   constructor(options: RedisNotificationsOptions) {
     this.#options = options;
@@ -52,7 +52,8 @@ export class RedisNotifications implements Notifications {
 
   /** Resolves after the first connection attempt, within about half a second, whether it succeeded or not. */
   async open(): Promise<void> {
-    this.#pingLater();
+    // The circuit breaker handles a failure.
+    this.#stopPinging = every(this.#options.clock, PING_EVERY_MS, () => this.#receiver.ping());
     await this.#receiver.open();
   }
 
@@ -69,8 +70,7 @@ export class RedisNotifications implements Notifications {
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#cancelPing?.();
+    this.#stopPinging?.();
     this.#receiver.close();
   }
 
@@ -92,14 +92,5 @@ export class RedisNotifications implements Notifications {
 
   #macOf(text: string): Buffer {
     return createHmac('sha256', this.#options.key).update(text).digest().subarray(0, MAC_BYTES);
-  }
-
-  #pingLater(): void {
-    if (this.#isClosed) return;
-    this.#cancelPing = this.#options.clock.after(PING_EVERY_MS, () => {
-      // The circuit breaker handles a failure.
-      this.#receiver.ping().catch(() => undefined);
-      this.#pingLater();
-    });
   }
 }

@@ -3,8 +3,10 @@
  * event that is trimmed before the consumer group has read it is lost, and so is a stream that Redis evicts or that someone
  * deletes. Redis reports neither.
  */
+import { LogThrottle } from '../../core/log-throttle.js';
 import { compareStreamIds } from '../../core/stream-id.js';
 import type { Clock, Log } from '../../core/ports.js';
+import { every } from '../../core/timing.js';
 import type { RedisConnection } from './connection.js';
 import { INSPECT_STREAM } from './event-scripts.js';
 
@@ -38,13 +40,13 @@ export class StreamMonitor {
   #before: StreamState | null = null;
   /** How many removed events the group had not read, at the last check. */
   #missing = 0;
-  #loggedAtMs = -Infinity;
-  #cancel: () => void = () => undefined;
-  #isClosed = false;
+  readonly #errors: LogThrottle<'error'>;
+  readonly #stop: () => void;
 
   constructor(options: StreamMonitorOptions) {
     this.#options = options;
-    this.#scheduleCheck();
+    this.#errors = new LogThrottle(options.clock, options.log, LOG_EVERY_MS);
+    this.#stop = every(options.clock, CHECK_EVERY_MS, () => this.#check());
   }
 
   get lag(): number | null {
@@ -56,26 +58,14 @@ export class StreamMonitor {
   }
 
   close(): void {
-    this.#isClosed = true;
-    this.#cancel();
+    this.#stop();
   }
 
-  #scheduleCheck(): void {
-    if (this.#isClosed) return;
-    this.#cancel = this.#options.clock.after(CHECK_EVERY_MS, () => {
-      void this.#check();
-    });
-  }
-
+  /** @throws if Redis is unavailable, which the connection logs. The last known values stay until it is available again. */
   async #check(): Promise<void> {
     const { connection, key } = this.#options;
-    try {
-      const reply = (await connection.run(INSPECT_STREAM, [key, DISPATCHER_GROUP])) as Buffer[];
-      this.#compare(stateFrom(reply.map(String)));
-    } catch {
-      // Redis is unavailable, which the connection logs. The last known values stay until it is available again.
-    }
-    this.#scheduleCheck();
+    const reply = (await connection.run(INSPECT_STREAM, [key, DISPATCHER_GROUP])) as Buffer[];
+    this.#compare(stateFrom(reply.map(String)));
   }
 
   #compare(now: StreamState): void {
@@ -97,11 +87,7 @@ export class StreamMonitor {
   #reportLoss(count: number, message: string): void {
     if (count === 0) return;
     this.#trimmedUnread += count;
-    const { clock, log } = this.#options;
-    const nowMs = clock.monotonic();
-    if (nowMs - this.#loggedAtMs < LOG_EVERY_MS) return;
-    this.#loggedAtMs = nowMs;
-    log.error(message, { lostSoFar: this.#trimmedUnread });
+    this.#errors.record('error', message, () => ({ lostSoFar: this.#trimmedUnread }));
   }
 }
 

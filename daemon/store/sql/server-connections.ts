@@ -2,7 +2,7 @@
 import type { Socket } from 'node:net';
 import { BaseError, ConnectionError, type Options, Sequelize, Transaction } from 'sequelize';
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
-import { withTimeout } from '../../core/with-timeout.js';
+import { withTimeout } from '../../core/timing.js';
 import type { Clock } from '../../core/ports.js';
 import { type PostgresTypes, MYSQL_NUMBERS, readPostgresNumbers } from './numbers.js';
 import { bindingOptions, bound, type ChannelBinding } from './channel-binding.js';

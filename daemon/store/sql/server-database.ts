@@ -2,6 +2,7 @@ import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
 import { serverAt } from '../../../config/database-url.js';
 import { type Clock, StoreRefused, StoreUnavailable } from '../../core/ports.js';
 import { SingleRun } from '../../core/single-run.js';
+import { isDoneWithin } from '../../core/timing.js';
 import type { Bind, SqlTransaction, Database, StatementTimeout } from './database.js';
 import { type Dialect, mysql, postgres } from './dialect.js';
 import { withStoreErrors, isDeadlock } from './failures.js';
@@ -199,25 +200,10 @@ export class ServerDatabase implements Database {
    */
   async #withinProbeTimeout<T>(query: Promise<T>): Promise<T> {
     const { probeMs } = this.#timeouts;
-    let isThere = false;
-    let cancel: () => void = () => undefined;
-    const late = new Promise<never>((_, reject) => {
-      cancel = this.#clock.after(probeMs, () => {
-        // If this process itself was stalled, responses that have arrived meanwhile are read first.
-        setImmediate(() => {
-          if (isThere) return;
-          const why = `the database did not respond within ${probeMs / 1000} s`;
-          this.#sockets.destroyAll(why);
-          reject(new StoreUnavailable(why));
-        });
-      });
-    });
-    try {
-      return await Promise.race([query, late]);
-    } finally {
-      isThere = true;
-      cancel();
-    }
+    if (await isDoneWithin(this.#clock, probeMs, query)) return query;
+    const why = `the database did not respond within ${probeMs / 1000} s`;
+    this.#sockets.destroyAll(why);
+    throw new StoreUnavailable(why);
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 import { LinkedSet, LinkedSetMember } from '../../../core/linked-set.js';
 import type { Clock } from '../../../core/ports.js';
-import { timeoutAfterReads } from './timeout-after-reads.js';
+import { timeoutAfterReads } from '../../../core/timing.js';
 
 // Lower bound between two checks. With many timers one is due at any moment, and each check visits all of them.
 const MIN_CHECK_INTERVAL_MS = 10;

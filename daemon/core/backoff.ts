@@ -1,4 +1,4 @@
-/** Exponential backoff with jitter. */
+/** Exponential backoff with jitter, so that many that lost the same server do not come back at the same time. */
 export class Backoff {
   readonly #firstMs: number;
   readonly #maxMs: number;
@@ -10,9 +10,9 @@ export class Backoff {
     this.#nextMs = firstMs;
   }
 
-  /** @returns the next delay in ms: a random value between half the current delay and all of it. */
+  /** @returns the next delay in ms. */
   next(): number {
-    const waitMs = this.#nextMs * (0.5 + Math.random() / 2);
+    const waitMs = withJitter(this.#nextMs);
     this.#nextMs = Math.min(2 * this.#nextMs, this.#maxMs);
     return waitMs;
   }
@@ -21,3 +21,6 @@ export class Backoff {
     this.#nextMs = this.#firstMs;
   }
 }
+
+/** @returns a random value between half the delay and all of it. */
+export const withJitter = (delayMs: number): number => delayMs * (0.5 + Math.random() / 2);
