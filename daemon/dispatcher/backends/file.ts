@@ -6,6 +6,7 @@
  */
 import { type FileHandle, mkdir, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import type { Backend, CreateBackend, Delivery, DeliveryResult } from './backend.js';
 
 const NEWLINE = 10;
@@ -17,8 +18,8 @@ export class FileBackend implements Backend {
   readonly batch = { maxEvents: 500, maxBytes: 8 * 1024 * 1024 };
   readonly #path: string;
   #file: FileHandle | null = null;
-  /** The last operation in the queue: operations on the file run one after the other. */
-  #lastOperation: Promise<unknown> = Promise.resolve();
+  /** Operations on the file run one after the other. */
+  readonly #turns = new ConcurrencyLimit(1);
 
   constructor(path: string) {
     this.#path = path;
@@ -26,24 +27,18 @@ export class FileBackend implements Backend {
 
   deliver(deliveries: readonly Delivery[]): Promise<DeliveryResult[]> {
     const lines = Buffer.from(deliveries.map(({ json }) => `${json}\n`).join(''));
-    return this.#enqueue(async () => {
+    return this.#turns.run(async () => {
       const result = await this.#append(lines);
       return Array<DeliveryResult>(deliveries.length).fill(result);
     });
   }
 
   reopen(): Promise<void> {
-    return this.#enqueue(() => this.#close());
+    return this.#turns.run(() => this.#close());
   }
 
   close(): Promise<void> {
-    return this.#enqueue(() => this.#close());
-  }
-
-  #enqueue<T>(action: () => Promise<T>): Promise<T> {
-    const result = this.#lastOperation.then(action);
-    this.#lastOperation = result.catch(() => undefined);
-    return result;
+    return this.#turns.run(() => this.#close());
   }
 
   async #append(lines: Buffer): Promise<DeliveryResult> {

@@ -2,16 +2,14 @@ import { QueryTypes, Sequelize, Transaction } from 'sequelize';
 import { type Bind, type SqlTransaction, type Database } from './database.js';
 import { sqlite } from './dialect.js';
 import { withStoreErrors } from './failures.js';
-import { transaction } from './plain-sqlite-database.js';
 import { closeBrokenConnections, preparedSqlite3, SqliteWriter } from './sqlite.js';
 
-/** SQLite database that can be migrated. It reads and migrates through Sequelize. @see PlainSqliteDatabase for its transactions. */
+/** SQLite database that can be migrated. It reads and migrates through Sequelize. */
 export class SqliteDatabase implements Database {
   readonly dialect = sqlite;
   readonly sequelize: Sequelize;
   readonly writer: SqliteWriter;
   #read = 0;
-  #lastWriter: Promise<unknown> = Promise.resolve();
 
   constructor(path: string) {
     this.sequelize = new Sequelize({
@@ -37,9 +35,7 @@ export class SqliteDatabase implements Database {
 
   /** Runs after all earlier transactions. */
   transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    const turn = this.#lastWriter.then(() => withStoreErrors(transaction(this.writer, work)));
-    this.#lastWriter = turn.catch(() => undefined);
-    return turn;
+    return withStoreErrors(this.writer.transact(work));
   }
 
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
@@ -51,8 +47,7 @@ export class SqliteDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    await this.#lastWriter;
-    await this.writer.close();
+    await this.writer.closeWhenIdle();
     await this.sequelize.close();
   }
 }
