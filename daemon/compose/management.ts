@@ -1,6 +1,6 @@
 /** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
 import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
-import { PopulationCount } from '../core/population.js';
+import { populationOf } from '../core/population.js';
 import type { EventBus, RecordStore } from '../core/ports.js';
 import type { AuditStatus, StatusReport, WorkerReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-address.js';
@@ -144,7 +144,7 @@ function statusSourcesOf(
     probes,
     databaseDriver: settings.databaseDriver,
     migrations: migrations.status,
-    population: new PopulationCount(records, clock),
+    population: populationOf(records, clock),
     pulse,
     cache,
     inFlight: () => {

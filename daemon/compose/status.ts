@@ -1,6 +1,6 @@
 /** Builds the response of `GET /manage/status` from the parts of this instance. */
 import type { ResponseCache } from '../core/cache/response-cache.js';
-import type { PopulationCount } from '../core/population.js';
+import type { CountPopulation } from '../core/population.js';
 import type { Clock, EventBus } from '../core/ports.js';
 import type { RecentTraffic } from '../core/recent-traffic.js';
 import type { AuditStatus, BusStatus, StatusReport, WorkerReport } from '../core/status.js';
@@ -15,7 +15,7 @@ export interface StatusSources {
   probes: Probes;
   databaseDriver: string;
   migrations: () => Promise<{ current: string | null; pending: readonly string[] }>;
-  population: PopulationCount;
+  population: CountPopulation;
   pulse: RecentTraffic;
   /** Null if the cache is disabled. */
   cache: Pick<ResponseCache, 'backend'> | null;
@@ -48,7 +48,7 @@ export async function statusOf(sources: StatusSources): Promise<StatusReport> {
     redis: isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing',
     bus: busStatus(sources.bus),
     audit: sources.audit(),
-    population: isDatabaseUp && schema?.current ? await sources.population.current() : null,
+    population: isDatabaseUp && schema?.current ? await sources.population() : null,
     inFlight: sources.inFlight(),
     traffic: pulse.report(),
     cache: sources.cache?.backend ?? 'off',

@@ -57,3 +57,26 @@ export class AdaptiveMemo<T> {
     }
   }
 }
+
+/** Such memos by key. Beyond `max` keys, the one that was not asked for longest is forgotten. */
+export class AdaptiveMemos<T> {
+  readonly #newMemo: () => AdaptiveMemo<T>;
+  readonly #max: number;
+  /** In the order in which they were last asked for. */
+  readonly #memos = new Map<string, AdaptiveMemo<T>>();
+
+  /** @param mayReuse whether a value may be reused at all. */
+  constructor(clock: Pick<Clock, 'monotonic' | 'after'>, max: number, mayReuse: (value: T) => boolean) {
+    this.#newMemo = () => new AdaptiveMemo(clock, mayReuse);
+    this.#max = max;
+  }
+
+  current(key: string, compute: () => Promise<T>): Promise<T> {
+    const memo = this.#memos.get(key) ?? this.#newMemo();
+    this.#memos.delete(key);
+    this.#memos.set(key, memo);
+    const [oldest] = this.#memos.keys();
+    if (this.#memos.size > this.#max && oldest !== undefined) this.#memos.delete(oldest);
+    return memo.current(compute);
+  }
+}

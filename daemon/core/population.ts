@@ -1,32 +1,23 @@
-import { type Clock, type Population, type RecordStore, StoreUnavailable } from './ports.js';
 import { AdaptiveMemo } from './adaptive-memo.js';
+import { type Clock, type Population, type RecordStore, StoreUnavailable } from './ports.js';
 
 export interface CountedPopulation extends Population {
   countedAtMs: number;
 }
 
-/** Number of projects and tokens. Memoised, because counting a million tokens takes the database a few hundred ms. */
-export class PopulationCount {
-  readonly #store: Pick<RecordStore, 'population'>;
-  readonly #clock: Clock;
-  readonly #counted: AdaptiveMemo<CountedPopulation>;
+/** @returns null when the database is unavailable. */
+export type CountPopulation = () => Promise<CountedPopulation | null>;
 
-  constructor(store: Pick<RecordStore, 'population'>, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
-    this.#counted = new AdaptiveMemo(clock);
-  }
-
-  /** @returns null when the database is unavailable. */
-  async current(): Promise<CountedPopulation | null> {
-    try {
-      return await this.#counted.current(async () => {
-        const countedAtMs = this.#clock.now();
-        return { ...(await this.#store.population(countedAtMs)), countedAtMs };
-      });
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      return null;
-    }
-  }
+/** Counts projects and tokens. Memoised, because counting a million tokens takes the database a few hundred ms. */
+export function populationOf(store: Pick<RecordStore, 'population'>, clock: Clock): CountPopulation {
+  const memo = new AdaptiveMemo<CountedPopulation>(clock);
+  const count = async () => {
+    const countedAtMs = clock.now();
+    return { ...(await store.population(countedAtMs)), countedAtMs };
+  };
+  return () =>
+    memo.current(count).catch((error: unknown) => {
+      if (error instanceof StoreUnavailable) return null;
+      throw error;
+    });
 }

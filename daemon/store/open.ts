@@ -13,11 +13,11 @@ import type { Database } from './sql/database.js';
 import { PlainSqliteDatabase } from './sql/plain-sqlite-database.js';
 import { SqlClusterStore } from './sql/instances.js';
 import { SqlLedger } from './sql/ledger.js';
-import { ProjectFigureCounts } from './sql/project-figures.js';
+import { figuresOfPages } from './sql/project-figures.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
-import { ListTotals } from './sql/list-totals.js';
+import { totalsOfLists } from './sql/lists.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/timeouts.js';
 import { SqlUsage } from './sql/usage.js';
 
@@ -77,7 +77,7 @@ export async function openStores(
       await withAccessError(settings.database.path, database.select('SELECT 1'));
     return {
       database,
-      records: new SqlRecords(attended, box, new ListTotals(clock), new ProjectFigureCounts(clock), afterChange),
+      records: new SqlRecords(attended, box, totalsOfLists(clock), figuresOfPages(clock), afterChange),
       anchors: new SqlAnchors(attended),
       lookup: new SqlTokenLookup(attended, box),
       ledger: new SqlLedger(attended, { isShared: isServer || role === 'worker' }),

@@ -1,4 +1,5 @@
-import type { PageOf, PageRequest, Position } from '../../core/ports.js';
+import { AdaptiveMemos } from '../../core/adaptive-memo.js';
+import type { Clock, PageOf, PageRequest, Position } from '../../core/ports.js';
 import type { Bind, Reader } from './database.js';
 
 /** SQL conditions joined with AND, and their bind values. */
@@ -43,6 +44,19 @@ interface List<Row, Item> {
   rowOf(row: Row): Item;
   positionOf(row: Row): Position;
 }
+
+/** Smaller totals are always current: a user may have just created an item, and look for it. */
+const MANY = 20_000;
+const MAX_LISTS = 1_000;
+
+/**
+ * Totals of lists, by their filters as text. Counting a million rows takes PostgreSQL longer than the rest of a page, so the total of a long
+ * list may be slightly out of date.
+ */
+export type ListTotals = AdaptiveMemos<number>;
+
+export const totalsOfLists = (clock: Pick<Clock, 'monotonic' | 'after'>): ListTotals =>
+  new AdaptiveMemos(clock, MAX_LISTS, (total) => total >= MANY);
 
 /** Reads one page by keyset: equally fast at the end of a long list, and stable while rows are added and removed. */
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {

@@ -1,6 +1,5 @@
 /** What lists show beside projects: their tokens, last use, and requests. Read for a whole page at once. */
-import { LRUCache } from 'lru-cache';
-import { AdaptiveMemo } from '../../core/adaptive-memo.js';
+import { AdaptiveMemos } from '../../core/adaptive-memo.js';
 import type { Clock, ProjectFigures } from '../../core/ports.js';
 import { HOUR_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
@@ -15,27 +14,13 @@ const MAX_PAGES = 100;
 type FiguresById = ReadonlyMap<string, ProjectFigures>;
 
 /**
- * Figures of projects. Counting a hundred thousand tokens takes longer than the rest of a page, so the figures of many tokens or many
- * projects may be slightly out of date.
+ * Figures of the projects of pages, by their IDs. Counting a hundred thousand tokens takes longer than the rest of a page, so the figures of
+ * many tokens or many projects may be slightly out of date.
  */
-export class ProjectFigureCounts {
-  readonly #clock: Pick<Clock, 'monotonic' | 'after'>;
-  readonly #pages = new LRUCache<string, AdaptiveMemo<FiguresById>>({ max: MAX_PAGES });
+export type FiguresOfPages = AdaptiveMemos<FiguresById>;
 
-  constructor(clock: Pick<Clock, 'monotonic' | 'after'>) {
-    this.#clock = clock;
-  }
-
-  of(on: Reader, ids: readonly string[], nowMs: number): Promise<FiguresById> {
-    const page = ids.join();
-    let memo = this.#pages.get(page);
-    if (!memo) {
-      memo = new AdaptiveMemo(this.#clock, areMany);
-      this.#pages.set(page, memo);
-    }
-    return memo.current(() => projectFigures(on, ids, nowMs));
-  }
-}
+export const figuresOfPages = (clock: Pick<Clock, 'monotonic' | 'after'>): FiguresOfPages =>
+  new AdaptiveMemos(clock, MAX_PAGES, areMany);
 
 function areMany(figures: FiguresById): boolean {
   if (figures.size >= MANY_PROJECTS) return true;

@@ -23,17 +23,17 @@ import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
 import { population } from './population.js';
 import { listProjects, lockedProject, upstreamKeyContext, projectById, storedUpstream } from './projects.js';
-import { type ProjectFigureCounts, projectFigures } from './project-figures.js';
+import { type FiguresOfPages, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
 import { lockedToken, tokenByDigest, tokenById } from './tokens.js';
-import type { ListTotals } from './list-totals.js';
+import type { ListTotals } from './lists.js';
 
 export class SqlRecords implements RecordStore {
   readonly #database: Database;
   readonly #box: SecretBox;
   readonly #totals: ListTotals | null;
-  readonly #figures: ProjectFigureCounts | null;
+  readonly #figures: FiguresOfPages | null;
   readonly #afterChange: (() => Promise<void>) | undefined;
   readonly #listeners: Parameters<RecordStore['onCommitted']>[0][] = [];
   #whyNoChanges: () => string | null = () => null;
@@ -42,7 +42,7 @@ export class SqlRecords implements RecordStore {
     database: Database,
     box: SecretBox,
     totals: ListTotals | null = null,
-    figures: ProjectFigureCounts | null = null,
+    figures: FiguresOfPages | null = null,
     afterChange?: () => Promise<void>,
   ) {
     this.#database = database;
@@ -62,7 +62,8 @@ export class SqlRecords implements RecordStore {
     return listProjects(this.#database, filter, page);
   }
   projectFigures(ids: readonly string[], nowMs: number) {
-    return this.#figures?.of(this.#database, ids, nowMs) ?? projectFigures(this.#database, ids, nowMs);
+    const read = () => projectFigures(this.#database, ids, nowMs);
+    return this.#figures?.current(ids.join(), read) ?? read();
   }
   token(id: string) {
     return tokenById(this.#database, id);

@@ -10,8 +10,7 @@ import type {
 } from '../../core/ports.js';
 import type { TokenState } from '../../core/token.js';
 import type { Bind, Reader } from './database.js';
-import { afterPosition, orderOf, pageOf } from './lists.js';
-import type { ListTotals } from './list-totals.js';
+import { afterPosition, type ListTotals, orderOf, pageOf } from './lists.js';
 import { tokensInStates } from './population.js';
 import type { TokenColumns } from './tables.js';
 import { countIndexOf, idsOfTimes, pageIndexOf, selected, tokenConditions } from './token-filter.js';
@@ -90,7 +89,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
     countHint: by(countIndexOf(filter)),
     found,
     total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
-    totals: totals && ((count) => totals.of(JSON.stringify(filter), count)),
+    totals: totals && ((count) => totals.current(JSON.stringify(filter), count)),
     rowOf,
     positionOf: (row) => ({ value: row[column], id: row.id }),
   });

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { ListTotals } from '../../../daemon/store/sql/list-totals.js';
+import { type ListTotals, totalsOfLists } from '../../../daemon/store/sql/lists.js';
 import { TestClock } from '../../support/clock.js';
 
 describe('the total of a list', () => {
@@ -9,13 +9,13 @@ describe('the total of a list', () => {
 
   beforeEach(() => {
     clock = new TestClock({ standsStill: true });
-    totals = new ListTotals(clock);
+    totals = totalsOfLists(clock);
     counted = 0;
   });
 
   /** A count that takes this long. */
   const asked = (total: number, tookMs: number, filter = '{}') =>
-    totals.of(filter, () => {
+    totals.current(filter, () => {
       counted += 1;
       clock.advance(tookMs);
       return Promise.resolve(total);
@@ -49,7 +49,7 @@ describe('the total of a list', () => {
     await asked(30_000, 1);
     clock.advance(1_000);
     let count: (total: number) => void = () => undefined;
-    const waiting = totals.of('{}', () => new Promise<number>((resolve) => (count = resolve)));
+    const waiting = totals.current('{}', () => new Promise<number>((resolve) => (count = resolve)));
     clock.advance(50);
     expect(await waiting).to.equal(30_000);
     count(30_005);
@@ -60,7 +60,7 @@ describe('the total of a list', () => {
   it('that cannot be counted is not an older one', async () => {
     await asked(30_000, 1);
     clock.advance(1_000);
-    const failing = totals.of('{}', () => Promise.reject(new Error('unavailable')));
+    const failing = totals.current('{}', () => Promise.reject(new Error('unavailable')));
     expect(await failing.then(String, (error: unknown) => (error as Error).message)).to.equal('unavailable');
   });
 });
