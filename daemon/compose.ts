@@ -28,7 +28,7 @@ import type { Clock, Log } from './core/ports.js';
 import type { StatusReport } from './core/status.js';
 import type { HourlyUsage } from './core/usage.js';
 import type { EventStreams } from './http/manage/event-streams.js';
-import type { CompletionQueue } from './http/proxy/completion-queue.js';
+import type { Scheduler } from './http/scheduler.js';
 import { memoryLimitOf } from './http/server/memory-bounds.js';
 import { drain } from './process/drain.js';
 import { HeapGuard } from './process/heap-guard.js';
@@ -76,7 +76,7 @@ export interface Daemon {
   shared: SharedStores;
   auditFiles: AuditFiles;
   admission: Admission;
-  completions: CompletionQueue;
+  scheduler: Scheduler;
   streams: EventStreams;
   usage: HourlyUsage;
   /** Hands the record of a completed request to all recorders, as the proxy does. The demo creates its past with it. */
@@ -137,7 +137,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     managementServer,
     ...storage,
     admission: core.admission,
-    completions: traffic.completions,
+    scheduler: traffic.bounds.scheduler,
     streams: management.streams,
     usage: core.usage,
     record: traffic.record,
@@ -255,7 +255,7 @@ async function close({ core, traffic, management, toPrimary }: Parts, opened: Re
   await traffic.upstreams.close();
   await management.attempts.close();
   await management.logInAttempts.close();
-  traffic.completions.flush();
+  traffic.bounds.scheduler.publishAll();
   await core.dayTop.close();
   await toPrimary?.close();
   await core.usage.close();

@@ -140,8 +140,8 @@ async function serve(read: () => Loaded): Promise<number> {
 }
 
 /** Writes buffered records when the process exits, for whatever reason. */
-function flushOnExit({ completions: completions, auditFiles }: Daemon): void {
-  completions.flush();
+function flushOnExit({ scheduler, auditFiles }: Daemon): void {
+  scheduler.publishAll();
   auditFiles.flushSync();
   // On exit Node waits for its threads, and one of them waits for a disk that does not respond.
   if (auditFiles.isHung) process.kill(process.pid, 'SIGKILL');

@@ -7,7 +7,6 @@ import { publishRequest } from '../core/publishing.js';
 import { RecentTraffic } from '../core/recent-traffic.js';
 import type { AuditStatus } from '../core/status.js';
 import { type AddressOf, addressesBehind } from '../http/client-address.js';
-import { CompletionQueue } from '../http/proxy/completion-queue.js';
 import { openDecoder } from '../http/proxy/decoding.js';
 import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
@@ -43,7 +42,6 @@ export interface Traffic {
   probeProvider: ProbeProvider;
   /** Connection limits, reduced to the limit of open files. */
   connections: ConnectionLimits;
-  completions: CompletionQueue;
   /** Hands the record of a completed request to all recorders. */
   record: OnEnded;
   addressOf: AddressOf;
@@ -64,9 +62,8 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     { ...settings, ...connections },
     live,
     clock,
-    new ParsingTurn(bounds.intake.slices, memory),
+    new ParsingTurn(bounds.scheduler, memory),
   );
-  const completions = new CompletionQueue(clock);
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ openDecoder, clock, maxCaptured: mostCaptured });
   if (cache) cache.reportsError = contents.reportsError;
@@ -102,7 +99,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     upstreams,
     isServing: () => readiness.isDatabaseReady && heap.admits(),
     loopMark,
-    completions,
+    scheduler: bounds.scheduler,
     contents,
     onEnded(ended: RequestEnded, cause: unknown) {
       record(ended);
@@ -118,7 +115,6 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     upstreams,
     probeProvider: providerProbe({ upstreams, clock, loopMark }),
     connections,
-    completions,
     record,
     addressOf,
     pulse,

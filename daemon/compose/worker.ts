@@ -22,7 +22,7 @@ export function serveThePrimary(link: PrimaryLink, core: Core, traffic: Traffic,
   channel.handle('size', async () => (await cache?.size()) ?? { entries: 0, bytes: 0 });
   // The records are sent before the reply, so they arrive before it.
   const handOver = () => {
-    traffic.completions.flush();
+    traffic.bounds.scheduler.publishAll();
     records.flush();
   };
   channel.handle('report', () => {

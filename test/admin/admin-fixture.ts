@@ -79,7 +79,7 @@ export async function startAdminFixture(): Promise<AdminFixture> {
             });
       await (await response).text();
     }
-    daemon.daemon.completions.flush();
+    daemon.daemon.scheduler.publishAll();
     clock.advance(HOUR_MS);
   }
 

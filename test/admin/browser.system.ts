@@ -408,7 +408,7 @@ describe('the Admin UI in a browser', function () {
       let token: WireTokenCreated;
       const use = async (times: number) => {
         for (let i = 0; i < times; i++) await (await daemon.call(token.token)).text();
-        daemon.daemon.completions.flush();
+        daemon.daemon.scheduler.publishAll();
       };
       const rows = () => page.getByRole('list', { name: 'Events', exact: true }).getByRole('listitem');
 
@@ -530,7 +530,7 @@ describe('the Admin UI in a browser', function () {
     const { token } = await daemon.createToken(project.id, { name: EVIL.slice(0, 100) });
     const use = async () => {
       await (await daemon.call(token)).text();
-      daemon.daemon.completions.flush();
+      daemon.daemon.scheduler.publishAll();
     };
     await use();
     await open();
@@ -633,7 +633,7 @@ describe('the Admin UI in a browser', function () {
           const project = await daemon.createProject({ name: 'a-name-without-any-place-to-break-it-'.repeat(2) });
           const token = await daemon.createToken(project.id, { name: 'W'.repeat(100), max_requests: 2147483647 });
           await (await daemon.call(token.token)).text();
-          daemon.daemon.completions.flush();
+          daemon.daemon.scheduler.publishAll();
           await daemon.manage('DELETE', `/manage/tokens/${token.id}`, undefined, { 'x-audit-reason': 'x'.repeat(200) });
           await open({ colorScheme, viewport: { width, height: 800 } });
           await page.goto(base());

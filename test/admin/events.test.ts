@@ -25,7 +25,7 @@ describe('the Events page of the Admin UI', () => {
   /** Makes requests whose events are published when it resolves. */
   async function use(token: string, path = '/v1/models', times = 1): Promise<void> {
     for (let i = 0; i < times; i++) await (await daemon.call(token, path)).text();
-    daemon.daemon.completions.flush();
+    daemon.daemon.scheduler.publishAll();
   }
 
   interface OpenStream {

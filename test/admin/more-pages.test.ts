@@ -108,7 +108,7 @@ describe('the pages of the Admin UI', () => {
         const { token } = await daemon.createToken(project.id, name === undefined ? {} : { name });
         for (let i = 0; i < times; i++) await (await daemon.call(token)).text();
       }
-      daemon.daemon.completions.flush();
+      daemon.daemon.scheduler.publishAll();
     };
 
     it('group requests by model, token, project and day', async () => {
@@ -136,7 +136,7 @@ describe('the pages of the Admin UI', () => {
       const there = await loggedIn(cached.managementUrl);
       const shown = async () => {
         await (await cached.call(token, '/v1/chat/completions', { method: 'POST', body: '{}' })).text();
-        cached.daemon.completions.flush();
+        cached.daemon.scheduler.publishAll();
         return (await there.get('usage?by=token&sort=cache_read_tokens')).html;
       };
       expect(await shown())
@@ -252,7 +252,7 @@ describe('the pages of the Admin UI', () => {
       await (await daemon.call(token)).text();
     }
     await eventually('its uses are recorded', async () => {
-      daemon.daemon.completions.flush();
+      daemon.daemon.scheduler.publishAll();
       await daemon.daemon.usage.flush();
       const listed = await daemon.manage('GET', `/manage/audit?token_id=${id}&action=token.use`);
       return (listed.body as unknown[]).length >= 15;
@@ -319,7 +319,7 @@ describe('the pages of the Admin UI', () => {
     for (let i = 0; i < 6; i++) await (await used.call(token)).text();
     await provider.stop();
     for (let i = 0; i < 3; i++) await (await used.call(token)).text();
-    used.daemon.completions.flush();
+    used.daemon.scheduler.publishAll();
     const there = await loggedIn(used.managementUrl);
     const { html } = await there.get();
     const charts = [...html.matchAll(/<figure[^]*?<\/figure>/g)].map(([chart]) => ({

@@ -321,7 +321,7 @@ describe('the pages of the Admin UI', () => {
       for (let i = 0; i < 3; i++) await daemon.call(token); // There is no upstream.
       // A client may have its response before the request has ended here.
       await eventually('the requests have ended', () => {
-        daemon.daemon.completions.flush();
+        daemon.daemon.scheduler.publishAll();
         return daemon.ended.length === before + 3;
       });
       // On a busy machine the page may first show usage that was read before.

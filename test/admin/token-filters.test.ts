@@ -40,7 +40,7 @@ describe('the filters of tokens in the Admin UI', () => {
   }
   /** Use is written from memory, and usage by the day with it. */
   async function written(): Promise<void> {
-    daemon.daemon.completions.flush();
+    daemon.daemon.scheduler.publishAll();
     daemon.clock.advance(60_000);
     await daemon.stop();
     daemon = await startDaemon({ upstream: provider.url, clock: daemon.clock, dir: daemon.dir });

@@ -51,7 +51,7 @@ describe('the page Top of the Admin UI', () => {
       const body = JSON.stringify({ model, messages: [] });
       await (await daemon.call(tokens[name]!.token, '/v1/chat/completions', { method: 'POST', headers, body })).text();
     }
-    daemon.daemon.completions.flush();
+    daemon.daemon.scheduler.publishAll();
   }
 
   /** The text of each cell, row by row. */

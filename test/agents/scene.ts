@@ -197,7 +197,7 @@ export class Scene {
 
   /** What is recorded for a project, and how often its only token was used. */
   async #usageOf(project: string): Promise<Account['reported']> {
-    this.daemon.daemon.completions.flush();
+    this.daemon.daemon.scheduler.publishAll();
     const report = await this.daemon.manage('GET', `/manage/usage?by=model&project_id=${project}`);
     const tokens = await this.daemon.manage('GET', `/manage/tokens?project_id=${project}`);
     const lines = report.body as Account['reported'][];

@@ -59,7 +59,7 @@ describe('C: an upstream that cannot be connected to', () => {
     async function expectUnreachableInTime(stage: FaultFixture): Promise<void> {
       const { clock, daemon } = stage.daemon;
       await expectUnreachable(stage, async (bytes): Promise<RawClient> => {
-        daemon.completions.flush(); // The records of the previous request have timers too.
+        daemon.scheduler.publishAll(); // The records of the previous request have timers too.
         const timersBefore = clock.pending;
         const client = await stage.client(bytes);
         await eventually('it is forwarded', () => clock.pending >= timersBefore + 2); // The timers of the response and of the connection.

@@ -168,7 +168,7 @@ export class SdkRun {
   }
 
   async #readUsage({ daemon, project }: ProxyFixture): Promise<void> {
-    daemon.daemon.completions.flush();
+    daemon.daemon.scheduler.publishAll();
     const report = await daemon.manage('GET', `/manage/usage?by=model&project_id=${project.id}`);
     this.usage = report.body as typeof this.usage;
   }

@@ -177,7 +177,7 @@ export async function startDaemon({
     databasePath,
     logged,
     get ended() {
-      daemon.completions.flush();
+      daemon.scheduler.publishAll();
       return ended;
     },
     manage,

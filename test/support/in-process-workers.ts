@@ -170,9 +170,9 @@ function together(primary: Daemon, workers: readonly Daemon[], listener: Server)
     ...primary,
     server,
     admission,
-    completions: overlaid(primary.completions, {
-      flush: () => () => {
-        for (const each of workers) each.completions.flush();
+    scheduler: overlaid(primary.scheduler, {
+      publishAll: () => () => {
+        for (const each of workers) each.scheduler.publishAll();
       },
     }),
     usage: overlaid(primary.usage, {

@@ -4,11 +4,8 @@ import type { StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
-import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Outcome } from '../../core/events.js';
-import type { UnreadResponses } from '../unread-responses.js';
-import type { TurnTasks } from './turn-queue.js';
-import { type DrainListener, endWithBody, ResponseWriter } from './response-writer.js';
+import { type DrainListener, endWithBody, ResponseWriter, type ResponseWriterOptions } from './response-writer.js';
 import { clientOf } from '../client-families.js';
 import { closeAfterRequest } from '../connection-ends.js';
 import { EventBoundary, terminationEvent } from './termination-notice.js';
@@ -57,7 +54,7 @@ interface RespondingExchange extends DrainListener {
   readonly res: ServerResponse;
   readonly record: RequestRecord;
   readonly settings: CorsSettings & WordingSettings;
-  readonly options: { memory: MemoryLimit; unreadResponses: Pick<UnreadResponses, 'watch'> };
+  readonly options: ResponseWriterOptions;
   destroy(outcome: Outcome): void;
 }
 
@@ -73,13 +70,13 @@ export class ClientResponse {
   /** Set only if an event of the proxy may be inserted into this response. */
   #eventBoundary: EventBoundary | null = null;
 
-  constructor(exchange: RespondingExchange, turnTasks: TurnTasks) {
+  constructor(exchange: RespondingExchange) {
     const { req, res, record, settings } = exchange;
     this.#req = req;
     this.#res = res;
     this.#record = record;
     this.#settings = settings;
-    this.#writer = new ResponseWriter(res, exchange, turnTasks);
+    this.#writer = new ResponseWriter(res, exchange);
   }
 
   /** Whether the client does not read what was sent. */

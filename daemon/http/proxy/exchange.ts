@@ -28,6 +28,7 @@ import type { CorsSettings } from '../cors.js';
 import { type PresentedToken, presentedTokenIn } from '../credentials.js';
 import type { RequestFields } from '../fields.js';
 import { asRefusal } from '../problems.js';
+import type { TurnTask } from '../scheduler.js';
 import { checkExpectation } from '../shape.js';
 import type { WordingSettings } from '../wording.js';
 import { MAX_EXTENDED_BODY_BYTES, mayLackUsage } from './added-usage.js';
@@ -38,7 +39,6 @@ import type { Slot } from './connection-slots.js';
 import { RequestRecord } from './request-record.js';
 import type { IdleTimers } from './timeouts/idle-timers.js';
 import { TransferTimeouts } from './timeouts/transfer-timeouts.js';
-import type { TurnTask, TurnTasks } from './turn-queue.js';
 import { type OpenExchange, UpstreamExchange } from './upstream-exchange.js';
 import type { Upstream, Upstreams } from './upstreams.js';
 
@@ -61,7 +61,6 @@ export interface ProxyState {
   /** Those that have not ended. */
   inFlight: LinkedSet<Exchange>;
   idleTimers: IdleTimers;
-  turnTasks: TurnTasks;
 }
 
 export class Exchange
@@ -109,7 +108,7 @@ export class Exchange
     this.settings = options.live.current;
     this.record = new RequestRecord(options, req);
     this.timeouts = new TransferTimeouts(state.idleTimers, this.settings, this);
-    this.clientResponse = new ClientResponse(this, state.turnTasks);
+    this.clientResponse = new ClientResponse(this);
     res.on('close', () => {
       this.#close();
     });
@@ -175,7 +174,7 @@ export class Exchange
   /** It has arrived, or the beginning of one that is streamed. */
   onBody(body: RequestBody): void {
     this.#body = body;
-    this.#state.turnTasks.add(this);
+    this.options.scheduler.atEndOfTurn(this);
   }
 
   dropBody(): void {

@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { stopHandle } from '../socket-handle.js';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
-import type { TimeSlicedQueue } from '../time-sliced-queue.js';
+import type { Scheduler } from '../scheduler.js';
 
 // What a chat response fits into. More is read at once if this contained few pieces.
 const FIRST_BYTES = 8 * 1024;
@@ -18,13 +18,13 @@ const PIECES_PER_TURN = 1_000;
 
 /** What the connections to all upstreams parse in a turn of the event loop, in pieces: each one costs as much as many bytes do. */
 export class ParsingTurn {
-  readonly #slices: Pick<TimeSlicedQueue, 'add'>;
+  readonly #scheduler: Pick<Scheduler, 'add'>;
   /** What waits in the buffers of connections counts here. */
   readonly memory: MemoryLimit;
   #pieces = 0;
 
-  constructor(slices: Pick<TimeSlicedQueue, 'add'>, memory: MemoryLimit) {
-    this.#slices = slices;
+  constructor(scheduler: Pick<Scheduler, 'add'>, memory: MemoryLimit) {
+    this.#scheduler = scheduler;
     this.memory = memory;
   }
 
@@ -43,7 +43,7 @@ export class ParsingTurn {
 
   /** @param isDense whether it parses many small pieces, so that others come first. */
   later(work: () => void, isDense: boolean): void {
-    this.#slices.add(work, isDense ? 'late' : 'usual');
+    this.#scheduler.add(work, isDense ? 'late' : 'usual');
   }
 }
 

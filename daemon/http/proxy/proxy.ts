@@ -7,7 +7,6 @@ import { REFUSAL_HEADERS } from './client-response.js';
 import { Exchange, type ExchangeOptions, type ProxyState } from './exchange.js';
 import { recordUnreadable, type UnreadableRequest } from './request-record.js';
 import { IdleTimers } from './timeouts/idle-timers.js';
-import { TurnQueue, type TurnTask } from './turn-queue.js';
 
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
@@ -25,18 +24,9 @@ export interface Proxy {
   cutAll(): void;
 }
 
-// Short enough that no client notices the pause of the event loop.
-const SLICE_MS = 1;
-
 export function createProxy(options: ExchangeOptions): Proxy {
   const inFlight = new LinkedSet<Exchange>();
-  const state: ProxyState = {
-    inFlight,
-    idleTimers: new IdleTimers(options.clock),
-    turnTasks: new TurnQueue<TurnTask>(options.clock, SLICE_MS, (task) => {
-      task.atEndOfTurn();
-    }),
-  };
+  const state: ProxyState = { inFlight, idleTimers: new IdleTimers(options.clock) };
   const handles = beginsWith(options.proxyPrefixes);
   const open = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => {
     const exchange = new Exchange(options, state, req, res, expectsContinue);

@@ -11,7 +11,7 @@ import type { Clock } from '../../core/ports.js';
 import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.js';
 import { withoutSecrets } from '../../core/masking.js';
 import { pathWithoutSecrets } from '../../core/token-in-text.js';
-import type { CompletionQueue, Completed } from './completion-queue.js';
+import type { Completed, Scheduler } from '../scheduler.js';
 import type { AddressOf } from '../client-address.js';
 import { requestIdOf } from '../credentials.js';
 import type { RequestFields } from '../fields.js';
@@ -25,7 +25,7 @@ export interface RecordOptions {
   admission: Pick<Admission, 'finish'>;
   addressOf: AddressOf;
   clock: Clock;
-  completions: CompletionQueue;
+  scheduler: Pick<Scheduler, 'atEndOfTurn' | 'publish'>;
   /** `cause` is the error that caused the failure, for the log. */
   onEnded: (ended: RequestEnded, cause: unknown) => void;
 }
@@ -146,7 +146,7 @@ export class RequestRecord implements Completed {
     if (pass) options.admission.finish(pass);
     this.#endedAtMs = options.clock.monotonic();
     this.#timeMs = options.clock.now();
-    options.completions.add(this);
+    options.scheduler.publish(this);
   }
 
   publish(): void {
@@ -172,7 +172,7 @@ export class RequestRecord implements Completed {
 
   /** Publishes a record for a response on this connection, soon. */
   addPart({ number, startedAtMs, begunAtMs, refusal, error, model, status, ...part }: ConnectionPart): void {
-    const { clock, completions, onEnded } = this.#options;
+    const { clock, scheduler, onEnded } = this.#options;
     const upstreamKey = this.pass?.upstreamKey ?? null;
     const begunAfterMs = begunAtMs === null ? null : begunAtMs - startedAtMs;
     const ended: RequestEnded = {
@@ -190,7 +190,7 @@ export class RequestRecord implements Completed {
       firstByteMs: begunAfterMs,
       model: maskedModelName(model, upstreamKey),
     };
-    completions.add({
+    scheduler.publish({
       publish: () => {
         onEnded(ended, refusal?.cause);
       },

@@ -2,16 +2,22 @@ import type { ServerResponse } from 'node:http';
 import type { Outcome } from '../../core/events.js';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import { Outlet } from '../outlet.js';
+import type { Scheduler, TurnTask } from '../scheduler.js';
 import type { UnreadResponses } from '../unread-responses.js';
-import type { TurnTask, TurnTasks } from './turn-queue.js';
 
 export interface DrainListener {
   /** The client has read what was buffered. */
   onDrain(): void;
 }
 
+export interface ResponseWriterOptions {
+  memory: MemoryLimit;
+  scheduler: Pick<Scheduler, 'atEndOfTurn'>;
+  unreadResponses: Pick<UnreadResponses, 'watch'>;
+}
+
 interface ResponseOwner extends DrainListener {
-  readonly options: { memory: MemoryLimit; unreadResponses: Pick<UnreadResponses, 'watch'> };
+  readonly options: ResponseWriterOptions;
   destroy(outcome: Outcome): void;
 }
 
@@ -19,7 +25,6 @@ interface ResponseOwner extends DrainListener {
 export class ResponseWriter implements TurnTask {
   readonly #res: ServerResponse;
   readonly #owner: ResponseOwner;
-  readonly #turnTasks: TurnTasks;
   /** Null for a response that arrived in one piece. */
   #outlet: Outlet | null = null;
   #memory: HeldMemory | null = null;
@@ -27,10 +32,9 @@ export class ResponseWriter implements TurnTask {
   #firstChunk: Buffer | null = null;
   #isEndPending = false;
 
-  constructor(res: ServerResponse, owner: ResponseOwner, turnTasks: TurnTasks) {
+  constructor(res: ServerResponse, owner: ResponseOwner) {
     this.#res = res;
     this.#owner = owner;
-    this.#turnTasks = turnTasks;
   }
 
   #newOutlet(): Outlet {
@@ -55,7 +59,7 @@ export class ResponseWriter implements TurnTask {
     this.#res.writeHead(status, headers);
     // The head is sent together with what arrives of the body in the same turn, but does not wait for more.
     this.#isHeadPending = true;
-    this.#turnTasks.add(this);
+    this.#owner.options.scheduler.atEndOfTurn(this);
   }
 
   /** @returns false if the client does not take more for now; wait for `onDrain`. */

@@ -11,7 +11,7 @@ import {
   type ReadHook,
 } from './parser.js';
 import { startHandle, stopHandle } from '../socket-handle.js';
-import type { Priority, TimeSlicedQueue } from '../time-sliced-queue.js';
+import type { Priority, Scheduler } from '../scheduler.js';
 
 // When this many requests wait on a connection, its parser and reading stop, to bound memory. Up to that point it is read, since only
 // reading reveals that a client has disconnected.
@@ -39,7 +39,7 @@ const PIPELINING_WINDOW_MS = 2_000;
 
 /** The owner of all backlogs: `Intake`. */
 export interface BacklogOwner {
-  readonly slices: Pick<TimeSlicedQueue, 'add'>;
+  readonly scheduler: Pick<Scheduler, 'add'>;
   /** Monotonic time. */
   readonly nowMs: number;
   readonly memory: MemoryLimit;
@@ -233,7 +233,7 @@ export class ConnectionBacklog {
     if (this.#isResuming) return;
     this.#isResuming = true;
     if (this.#isReading && this.#parse !== null) this.#stopReading();
-    this.#owner.slices.add(() => {
+    this.#owner.scheduler.add(() => {
       this.#isResuming = false;
       this.#resume();
     }, when);

@@ -9,7 +9,7 @@ import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { ConnectionBacklog, type BacklogOwner } from './connection-backlog.js';
 import { type ParsedSocket, SMALL_CHUNKS_CODE } from './parser.js';
-import { type Priority, TimeSlicedQueue } from '../time-sliced-queue.js';
+import type { Priority, Scheduler } from '../scheduler.js';
 
 export type Serve = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 
@@ -23,6 +23,7 @@ export interface IntakeOptions {
   clock: Clock;
   /** Connections are closed if it is exceeded. */
   memory: MemoryLimit;
+  scheduler: Scheduler;
 }
 
 /** How long a head may take while connections are short. Otherwise `headersTimeout` is the limit (10 seconds). */
@@ -31,19 +32,19 @@ const MAX_HEAD_MS = 1_000;
 export class Intake implements BacklogOwner {
   readonly #clock: Clock;
   readonly memory: MemoryLimit;
-  readonly slices: TimeSlicedQueue;
+  readonly scheduler: Scheduler;
   readonly #connections = new WeakMap<Socket, ConnectionBacklog>();
 
-  constructor({ clock, memory }: IntakeOptions) {
+  constructor({ clock, memory, scheduler }: IntakeOptions) {
     this.#clock = clock;
     this.memory = memory;
-    this.slices = new TimeSlicedQueue(clock);
+    this.scheduler = scheduler;
   }
 
   /** Counts what arrives on the connections of a server. */
   watch(server: Server): void {
     server.on('connection', (socket: ParsedSocket) => {
-      this.slices.noteConnection();
+      this.scheduler.noteConnection();
       const { parser } = socket;
       if (parser === null) return;
       this.#connections.get(socket)?.replaced(); // Seen before: its request asked for another protocol and was served without it.
@@ -62,7 +63,7 @@ export class Intake implements BacklogOwner {
    */
   inOrder(serve: Serve, urgencyOf: (req: IncomingMessage) => Urgency): Serve {
     const serveSoon = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean, when: Priority) => {
-      this.slices.add(() => {
+      this.scheduler.add(() => {
         // It may have been refused in the meantime, if the rest of it could not be parsed.
         if (isOpen(req.socket) && !res.headersSent) serve(req, res, expectsContinue);
       }, when);
@@ -75,7 +76,7 @@ export class Intake implements BacklogOwner {
         if (backlog?.isPipelining) {
           serveSoon(req, res, expectsContinue, 'late');
         } else if (urgency === 'direct') {
-          this.slices.noteOtherWork();
+          this.scheduler.noteOtherWork();
           serve(req, res, expectsContinue);
         } else {
           serveSoon(req, res, expectsContinue, urgency);

@@ -3,6 +3,7 @@ import type { Live } from '../../../config/settings.js';
 import { LogThrottle } from '../../core/log-throttle.js';
 import { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock, Log } from '../../core/ports.js';
+import { Scheduler } from '../scheduler.js';
 import { UnreadResponses } from '../unread-responses.js';
 import { Intake } from './intake.js';
 
@@ -35,15 +36,17 @@ export function memoryLimitOf({ clock, heap, log, live }: MemoryLimitSources): M
   });
 }
 
-/** What the listeners of a process share to keep to its memory limit. */
+/** What the listeners of a process share, so that no client costs the others much time or memory. */
 export class MemoryBounds {
   readonly memory: MemoryLimit;
+  readonly scheduler: Scheduler;
   readonly intake: Intake;
   readonly unreadResponses: UnreadResponses;
 
   constructor(clock: Clock, memory: MemoryLimit) {
     this.memory = memory;
-    this.intake = new Intake({ clock, memory });
+    this.scheduler = new Scheduler(clock);
+    this.intake = new Intake({ clock, memory, scheduler: this.scheduler });
     this.unreadResponses = new UnreadResponses({ clock, memory });
   }
 }

@@ -46,7 +46,7 @@ describe('what is read from a response', () => {
         await Promise.all(Array.from({ length: 30 }, () => request('POST', '/v1/a')));
       await scene.inFlight(0);
       // Nothing is awaited: the records are those of the requests that have ended.
-      scene.daemon.daemon.completions.flush();
+      scene.daemon.daemon.scheduler.publishAll();
       expect(scene.daemon.ended).to.have.lengthOf(requests);
       expect(new Set(scene.daemon.ended.map(({ usage }) => usage))).to.deep.equal(new Set([null]));
       expect(await scene.uses()).to.equal(requests);

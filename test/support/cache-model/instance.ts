@@ -7,7 +7,7 @@ import { ContentReaders } from '../../../daemon/core/content/content-reader.js';
 import { CacheManager } from '../../../daemon/core/cache/cache-manager.js';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import type { CacheStore, Log, RecordStore } from '../../../daemon/core/ports.js';
-import { CompletionQueue } from '../../../daemon/http/proxy/completion-queue.js';
+import { Scheduler } from '../../../daemon/http/scheduler.js';
 import { MemoryLimit } from '../../../daemon/core/memory-limit.js';
 import { createProxy } from '../../../daemon/http/proxy/proxy.js';
 import { MANAGEMENT_TOKEN } from '../daemon.js';
@@ -85,7 +85,7 @@ export class Instance {
       proxyPrefixes: settings.proxyPrefixes,
       isServing: () => true,
       loopMark: instanceId,
-      completions: new CompletionQueue(clock),
+      scheduler: new Scheduler(clock),
       onEnded: (ended) => this.ended.push(ended),
     });
     this.server = createServer({ keepAliveTimeout: 0 }, (req, res) => {

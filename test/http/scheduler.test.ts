@@ -1,25 +1,25 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';
-import { type Priority, TimeSlicedQueue } from '../../daemon/http/time-sliced-queue.js';
+import { type Priority, Scheduler } from '../../daemon/http/scheduler.js';
 import { TestClock } from '../support/clock.js';
 
 const TURNS = 5;
 const LONGEST_REST_MS = 500;
 
-describe('a time-sliced queue', () => {
+describe('the scheduler', () => {
   let clock: TestClock;
-  let slices: TimeSlicedQueue;
+  let scheduler: Scheduler;
   let done: string[];
   beforeEach(() => {
     clock = new TestClock({ standsStill: true });
-    slices = new TimeSlicedQueue(clock);
+    scheduler = new Scheduler(clock);
     done = [];
   });
 
   /** @param ms duration of each task. */
   function add(when: Priority, names: readonly string[], ms = 1): void {
     for (const name of names) {
-      slices.add(() => {
+      scheduler.add(() => {
         done.push(name);
         clock.advance(ms);
       }, when);
@@ -47,7 +47,7 @@ describe('a time-sliced queue', () => {
   });
 
   it('pauses late work for longer than it runs while other requests are served', async () => {
-    slices.noteOtherWork();
+    scheduler.noteOtherWork();
     add('late', ['1', '2', '3'], 2);
     await turns();
     expect(done, 'a slice').to.deep.equal(['1']);
@@ -55,13 +55,13 @@ describe('a time-sliced queue', () => {
     await turns();
     expect(done, 'in the rest').to.deep.equal(['1']);
     clock.advance(LONGEST_REST_MS);
-    slices.noteOtherWork();
+    scheduler.noteOtherWork();
     await turns();
     expect(done, 'after it').to.deep.equal(['1', '2']);
   });
 
   it('runs other work while late work pauses', async () => {
-    slices.noteOtherWork();
+    scheduler.noteOtherWork();
     add('late', ['pipelined 1', 'pipelined 2']);
     await turns();
     add('usual', ['list']);
@@ -75,9 +75,9 @@ describe('a time-sliced queue', () => {
     const askAgain = () => {
       clock.advance(1);
       asked += 1;
-      if (asked < 20) slices.add(askAgain, 'urgent');
+      if (asked < 20) scheduler.add(askAgain, 'urgent');
     };
-    slices.add(askAgain, 'urgent');
+    scheduler.add(askAgain, 'urgent');
     add('usual', ['list', 'page']);
     await turns();
     expect(done).to.deep.equal(['list', 'page']);
@@ -109,7 +109,7 @@ describe('a time-sliced queue', () => {
         resolve(error);
       });
     });
-    slices.add(() => {
+    scheduler.add(() => {
       throw new Error('a task fails');
     }, 'usual');
     add('usual', ['the next']);
