@@ -1,14 +1,13 @@
 import { AUDIT_COLUMNS } from '../../../console/columns/audit.js';
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, exact } from '../../api/formats.js';
-import type { ReactNode } from 'react';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select, TokenField } from './fields.js';
-import { Link, QueryForm } from './frame.js';
-import { choicesOf, ProjectLink, TokenLink } from './links.js';
-import { EmptyState, Exports, Facts, Paging, ErrorNotice, Table } from './parts.js';
+import { type Choices, FilterForm, filterFields } from './fields.js';
+import { Link } from './frame.js';
+import { ProjectLink, TokenLink } from './links.js';
+import { EmptyState, Exports, fact, Facts, idCode, Paging, ErrorNotice, Table } from './parts.js';
 import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
 export interface AuditProps {
@@ -64,29 +63,18 @@ function NoRecords({ isFiltered }: { isFiltered: boolean }) {
 }
 
 function AuditFilter({ query, projects, choices }: Pick<AuditProps, 'query' | 'projects' | 'choices'>) {
-  const given = (name: string) => query.get(name) ?? '';
-  const select = (name: string, label: string, values: Choices) => (
-    <Field name={name} label={label}>
-      {(attributes) => <Select choices={values} chosen={given(name)} {...attributes} />}
-    </Field>
-  );
+  const { input, select, project, token } = filterFields(query);
   const plainly = (values: readonly string[]): Choices => [['', 'any'], ...values.map((it) => [it, it] as const)];
   return (
-    <QueryForm to="audit" className="filter" role="search" aria-label="Filter audit records">
-      <Field name="q" label="Search">
-        {(attributes) => <input type="search" maxLength={100} defaultValue={given('q')} {...attributes} />}
-      </Field>
+    <FilterForm to="audit" label="Filter audit records" query={query}>
+      {input('q', 'Search', { type: 'search', maxLength: 100 })}
       {select('action', 'Action', plainly(choices.actions))}
       {select('outcome', 'Outcome', plainly(choices.outcomes))}
       {select('actor', 'Actor', plainly(choices.actors))}
-      {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
-      <TokenField given={given('token_id')} />
+      {project(projects)}
+      {token()}
       {select('since_hours', 'Period', SINCE)}
-      <div className="buttons">
-        <button type="submit">Filter</button>
-        {query.size > 0 ? <Link to="audit">Clear</Link> : null}
-      </div>
-    </QueryForm>
+    </FilterForm>
   );
 }
 
@@ -127,9 +115,6 @@ const COLUMNS = tableColumns(AUDIT_COLUMNS, {
 
 export function recordPage({ record }: { record: WireAuditRecord }) {
   const { token, project } = subjectsOf(record);
-  const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) =>
-    value === null ? null : { name, value: show(value) };
-  const code = (value: string) => <code className="id">{escapeBidi(value)}</code>;
   return (
     <>
       <Heading title={record.action} path={<Link to="audit">Audit</Link>} />
@@ -145,8 +130,8 @@ export function recordPage({ record }: { record: WireAuditRecord }) {
           fact('Project', project, (it) => <ProjectLink project={it} />),
           fact('Token', token, (it) => <TokenLink token={it} />),
           fact('Secret', record.obfuscated, (secret) => <code>{secret}</code>),
-          fact('Request', record.request_id, code),
-          fact('ID', record.id, code),
+          fact('Request', record.request_id, idCode),
+          fact('ID', record.id, idCode),
         ]}
       />
       {record.details === null ? null : <Details details={record.details} />}

@@ -2,9 +2,8 @@ import { bytes, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireCache, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
-import { Field, Select } from './fields.js';
+import { choicesOf, Field, Select } from './fields.js';
 import { QueryForm } from './frame.js';
-import { choicesOf } from './links.js';
 import { percent } from './formats.js';
 import { SuccessNotice, EmptyState, Facts, CommandLine, ErrorNotice } from './parts.js';
 

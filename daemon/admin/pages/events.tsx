@@ -1,15 +1,14 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, bytes, exact, promptCacheShown } from '../../api/formats.js';
-import type { ReactNode } from 'react';
 import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
 import { whyFailed } from '../../api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select, TokenField } from './fields.js';
-import { Link, QueryForm, useFrame } from './frame.js';
-import { choicesOf, NameOrId, ProjectLink, TokenLink } from './links.js';
-import { EmptyState, ErrorNotice, Facts, Paging } from './parts.js';
+import { FilterForm, filterFields } from './fields.js';
+import { Link, useFrame } from './frame.js';
+import { NameOrId, ProjectLink, TokenLink } from './links.js';
+import { EmptyState, ErrorNotice, fact, Facts, idCode, Paging } from './parts.js';
 import { capitalized, escapeBidi, isTime, Name, StatusMark, utc } from './formats.js';
 
 export interface EventsProps {
@@ -92,30 +91,17 @@ function EventList({ events, streamUrl }: { events: readonly WireEvent[]; stream
 }
 
 function EventFilter({ query, projects }: Pick<EventsProps, 'query' | 'projects'>) {
-  const given = (name: string) => query.get(name) ?? '';
-  const select = (name: string, label: string, choices: Choices) => (
-    <Field name={name} label={label}>
-      {(attributes) => <Select choices={choices} chosen={given(name)} {...attributes} />}
-    </Field>
-  );
-  const text = (name: string, label: string, more: { placeholder?: string; maxLength: number }) => (
-    <Field name={name} label={label}>
-      {(attributes) => <input type="text" spellCheck={false} defaultValue={given(name)} {...more} {...attributes} />}
-    </Field>
-  );
+  const { input, select, project, token } = filterFields(query);
+  const text = { type: 'text', spellCheck: false } as const;
   return (
-    <QueryForm to="events" className="filter" role="search" aria-label="Filter events">
+    <FilterForm to="events" label="Filter events" query={query}>
       {select('show', 'Show', SHOWN)}
-      {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)])}
-      <TokenField given={given('token_id')} />
-      {text('status', 'Status', { maxLength: 80, placeholder: '429,5xx' })}
-      {text('model', 'Model', { maxLength: 100 })}
+      {project(projects)}
+      {token()}
+      {input('status', 'Status', { ...text, maxLength: 80, placeholder: '429,5xx' })}
+      {input('model', 'Model', { ...text, maxLength: 100 })}
       {select('took_over', 'Took', TOOK)}
-      <div className="buttons">
-        <button type="submit">Filter</button>
-        {query.size > 0 ? <Link to="events">Clear</Link> : null}
-      </div>
-    </QueryForm>
+    </FilterForm>
   );
 }
 
@@ -215,11 +201,6 @@ function ChangeSummary({ event }: { event: Change }) {
   );
 }
 
-const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode) =>
-  value === null ? null : { name, value: show(value) };
-
-const code = (value: string) => <code className="id">{escapeBidi(value)}</code>;
-
 /** The facts that both kinds of events have. */
 const commonFacts = (event: WireEvent) => ({
   time: fact('Time', event.time, utc),
@@ -235,8 +216,8 @@ const commonFacts = (event: WireEvent) => ({
   )),
   ids: [
     fact('Instance', event.instance, escapeBidi),
-    fact('Request', event.request_id, code),
-    fact('Event', event.id, code),
+    fact('Request', event.request_id, idCode),
+    fact('Event', event.id, idCode),
   ],
 });
 
@@ -251,10 +232,10 @@ function RequestDetails({ event }: { event: WireRequestEvent }) {
         id={`facts-${event.id}`}
         facts={[
           time,
-          fact('Request line', event.path, (path) => code(`${event.method} ${path}`)),
+          fact('Request line', event.path, (path) => idCode(`${event.method} ${path}`)),
           fact('Status', event.status, exact),
           fact('Outcome', event.outcome, () => <RequestOutcome event={event} />),
-          fact('Code', event.code, code),
+          fact('Code', event.code, idCode),
           token,
           project,
           fact('Model', event.model, (model) => <Name>{model}</Name>),
@@ -269,7 +250,7 @@ function RequestDetails({ event }: { event: WireRequestEvent }) {
           fact('Provider', event.upstream_ms, took),
           fact('Body', event.bytes_in, (sent) => `${bytes(sent)} in, ${bytes(event.bytes_out)} out`),
           fact('Streamed', event.streamed ? 'yes' : null, String),
-          fact('Provider’s ID', event.upstream_request_id, code),
+          fact('Provider’s ID', event.upstream_request_id, idCode),
           ...ids,
         ]}
       />

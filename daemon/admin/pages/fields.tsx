@@ -1,6 +1,9 @@
 /** Form fields. */
-import type { ReactNode } from 'react';
+import type { InputHTMLAttributes, ReactNode } from 'react';
+import type { WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
+import { escapeBidi } from './formats.js';
+import { Link, QueryForm } from './frame.js';
 
 export interface FieldProps {
   name: string;
@@ -45,21 +48,61 @@ export function Select({ choices, chosen, ...more }: SelectProps) {
   );
 }
 
-/** Finds a token in a filter: see token-search.ts. */
-export function TokenField({ given }: { given: string }) {
-  return (
-    <Field name="token_id" label="Token">
-      {(attributes) => (
-        <input
-          type="text"
-          maxLength={MAX_NAME_LENGTH}
-          spellCheck={false}
-          placeholder="name or ID"
-          defaultValue={given}
-          {...attributes}
-        />
-      )}
+export const choicesOf = (projects: readonly WireProject[]): Choices =>
+  projects.map(({ id, name }) => [id, escapeBidi(name)] as const);
+
+/** The fields of a filter. Each has the parameter of its name in the query of the page, to begin with. */
+export function filterFields(query: URLSearchParams) {
+  const given = (name: string) => query.get(name) ?? '';
+  /** @param usual what is chosen without the parameter. */
+  const select = (name: string, label: string, choices: Choices, usual = '') => (
+    <Field name={name} label={label}>
+      {(attributes) => <Select choices={choices} chosen={given(name) || usual} {...attributes} />}
     </Field>
+  );
+  const input = (name: string, label: string, more: InputHTMLAttributes<HTMLInputElement>) => (
+    <Field name={name} label={label}>
+      {(attributes) => <input defaultValue={given(name)} {...more} {...attributes} />}
+    </Field>
+  );
+  return {
+    given,
+    select,
+    input,
+    project: (projects: readonly WireProject[]) =>
+      select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)]),
+    /** Finds a token: see token-search.ts. */
+    token: () =>
+      input('token_id', 'Token', {
+        type: 'text',
+        maxLength: MAX_NAME_LENGTH,
+        spellCheck: false,
+        placeholder: 'name or ID',
+      }),
+  };
+}
+
+interface FilterFormProps {
+  /** The page, relative to the base. */
+  to: string;
+  label: string;
+  verb?: string;
+  query: URLSearchParams;
+  children: ReactNode;
+  /** Fields after the button. */
+  more?: ReactNode;
+}
+
+export function FilterForm({ to, label, verb = 'Filter', query, children, more }: FilterFormProps) {
+  return (
+    <QueryForm to={to} className="filter" role="search" aria-label={label}>
+      {children}
+      <div className="buttons">
+        <button type="submit">{verb}</button>
+        {query.size > 0 ? <Link to={to}>Clear</Link> : null}
+      </div>
+      {more}
+    </QueryForm>
   );
 }
 

@@ -1,13 +1,8 @@
 /** Links to projects and tokens. */
 import { shortId } from '../../../console/columns/cell-text.js';
 import type { Named } from '../../../console/columns/column.js';
-import type { WireProject } from '../../api/contract.js';
 import { Link } from './frame.js';
-import { Name, escapeBidi } from './formats.js';
-import type { Choices } from './fields.js';
-
-export const choicesOf = (projects: readonly WireProject[]): Choices =>
-  projects.map(({ id, name }) => [id, escapeBidi(name)] as const);
+import { Name } from './formats.js';
 
 export const NameOrId = ({ id, name }: Named) => (name ? <Name>{name}</Name> : <code>{shortId(id)}</code>);
 

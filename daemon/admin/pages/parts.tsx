@@ -1,5 +1,6 @@
 /** Components that several pages share. */
 import type { ReactNode } from 'react';
+import { escapeBidi } from './formats.js';
 import { Link } from './frame.js';
 
 export interface TableColumn<Row> {
@@ -96,6 +97,27 @@ export function Paging({ to, query, next }: { to: string; query: URLSearchParams
   );
 }
 
+/** Links to the same page with another choice. */
+export function ChoiceLinks({ label, links }: { label: string; links: readonly ChoiceLink[] }) {
+  return (
+    <ul className="choice" aria-label={label}>
+      {links.map(({ title, to, isCurrent }) => (
+        <li key={title}>
+          <Link to={to} aria-current={isCurrent ? 'true' : undefined}>
+            {title}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface ChoiceLink {
+  title: string;
+  to: string;
+  isCurrent: boolean;
+}
+
 /** Links that export the list with the filter of the page. */
 export function Exports({ to, query }: { to: string; query: URLSearchParams }) {
   const at = (format: string) => {
@@ -125,6 +147,12 @@ export interface Fact {
   name: string;
   value: ReactNode;
 }
+
+/** Null if the value is. */
+export const fact = <T,>(name: string, value: T | null, show: (value: T) => ReactNode): Fact | null =>
+  value === null ? null : { name, value: show(value) };
+
+export const idCode = (value: string) => <code className="id">{escapeBidi(value)}</code>;
 
 /** @param facts null entries are left out. */
 export function Facts({ id, facts }: { id: string; facts: readonly (Fact | null)[] }) {

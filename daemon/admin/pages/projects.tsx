@@ -6,7 +6,7 @@ import { Heading } from './document.js';
 import { Field, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { ProviderFields, type ProviderFormValues } from './provider.js';
-import { EmptyState, Paging, ErrorNotice, Table } from './parts.js';
+import { ChoiceLinks, EmptyState, Paging, ErrorNotice, Table } from './parts.js';
 import { Figure } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
@@ -33,18 +33,14 @@ export function projectsPage({ projects, total, next, query, refused }: Projects
       <ErrorNotice why={refused} />
       <div className="section-head">
         <p className="faint">{total === null ? '' : counted(total, 'project')}</p>
-        <ul className="choice" aria-label="Projects shown">
-          {FILTERS.map(([title, value]) => (
-            <li key={title}>
-              <Link
-                to={value === '' ? 'projects' : `projects?is_active=${value}`}
-                aria-current={value === chosen ? 'true' : undefined}
-              >
-                {title}
-              </Link>
-            </li>
-          ))}
-        </ul>
+        <ChoiceLinks
+          label="Projects shown"
+          links={FILTERS.map(([title, value]) => ({
+            title,
+            to: value === '' ? 'projects' : `projects?is_active=${value}`,
+            isCurrent: value === chosen,
+          }))}
+        />
       </div>
       {projects.length > 0 ? (
         <Table id="projects" label="Projects" rows={projects} keyOf={({ id }) => id} columns={COLUMNS} />

@@ -3,9 +3,8 @@ import { type TermField, termsThat, TOKEN_LINES, TOKEN_TERMS } from '../../../co
 import { exact } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { CellContent } from './cells.js';
-import { Field, Select } from './fields.js';
+import { choicesOf, Field, Select } from './fields.js';
 import { useFrame } from './frame.js';
-import { choicesOf } from './links.js';
 import { Facts } from './parts.js';
 import { Cap, capitalized, Name, StateMark, Time } from './formats.js';
 

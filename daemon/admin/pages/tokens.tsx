@@ -5,9 +5,8 @@ import type { WireProject, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select } from './fields.js';
-import { ChangeForm, Link, QueryForm } from './frame.js';
-import { choicesOf } from './links.js';
+import { type Choices, FilterForm, filterFields } from './fields.js';
+import { ChangeForm, Link } from './frame.js';
 import { EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
 import { escapeBidi } from './formats.js';
 
@@ -139,33 +138,16 @@ function TokenTable({ tokens }: { tokens: readonly WireToken[] }) {
 }
 
 function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'>) {
-  const given = (name: string) => query.get(name) ?? '';
+  const { input, select, project } = filterFields(query);
   const states = TOKEN_STATES.map((state) => [state, stateMark(state)?.word ?? state] as const);
   return (
-    <QueryForm to="tokens" className="filter" role="search" aria-label="Filter tokens">
-      <Field name="q" label="Name or ID">
-        {(attributes) => <input type="search" maxLength={100} defaultValue={given('q')} {...attributes} />}
-      </Field>
-      <Field name="project_id" label="Project">
-        {(attributes) => (
-          <Select choices={[['', 'all'], ...choicesOf(projects)]} chosen={given('project_id')} {...attributes} />
-        )}
-      </Field>
-      <Field name="state" label="State">
-        {(attributes) => <Select choices={[['', 'any'], ...states]} chosen={given('state')} {...attributes} />}
-      </Field>
-      <Field name="expires_within" label="Expires">
-        {(attributes) => <Select choices={WITHIN} chosen={given('expires_within')} {...attributes} />}
-      </Field>
-      <Field name="sort" label="Sort by">
-        {(attributes) => <Select choices={SORTS} chosen={given('sort') || '-created_at'} {...attributes} />}
-      </Field>
-      <div className="buttons">
-        <button type="submit">Filter</button>
-        {query.size > 0 ? <Link to="tokens">Clear</Link> : null}
-      </div>
-      <MoreFilters given={given} />
-    </QueryForm>
+    <FilterForm to="tokens" label="Filter tokens" query={query} more={<MoreFilters query={query} />}>
+      {input('q', 'Name or ID', { type: 'search', maxLength: 100 })}
+      {project(projects)}
+      {select('state', 'State', [['', 'any'], ...states])}
+      {select('expires_within', 'Expires', WITHIN)}
+      {select('sort', 'Sort by', SORTS, '-created_at')}
+    </FilterForm>
   );
 }
 
@@ -174,30 +156,17 @@ const choicesWith = (choices: Choices, given: string): Choices =>
   choices.some(([value]) => value === given) ? choices : [...choices, [given, given]];
 
 /** Filters that are seldom used. They are open if one of them is set. */
-function MoreFilters({ given }: { given: (name: string) => string }) {
-  const select = (name: string, label: string, choices: Choices) => (
-    <Field name={name} label={label}>
-      {(attributes) => <Select choices={choicesWith(choices, given(name))} chosen={given(name)} {...attributes} />}
-    </Field>
-  );
-  const number = (name: string, label: string, max: number) => (
-    <Field name={name} label={label}>
-      {(attributes) => <input type="number" min="0" max={max} defaultValue={given(name)} {...attributes} />}
-    </Field>
-  );
+function MoreFilters({ query }: { query: URLSearchParams }) {
+  const { given, input, select } = filterFields(query);
   return (
     <details className="more" id="more-filters" open={MORE_FILTERS.some((name) => given(name) !== '')}>
       <summary>More filters</summary>
       <div className="fields">
-        {select('created', 'Created', CREATED)}
-        {select('idle_over', 'Not used for', IDLE)}
-        {number('used_over', 'Used more than, %', 100)}
-        {number('errors_over', 'Errors, more than', MAX_ERRORS)}
-        <Field name="model" label="Model, a part of its name">
-          {(attributes) => (
-            <input type="text" maxLength={200} spellCheck={false} defaultValue={given('model')} {...attributes} />
-          )}
-        </Field>
+        {select('created', 'Created', choicesWith(CREATED, given('created')))}
+        {select('idle_over', 'Not used for', choicesWith(IDLE, given('idle_over')))}
+        {input('used_over', 'Used more than, %', { type: 'number', min: 0, max: 100 })}
+        {input('errors_over', 'Errors, more than', { type: 'number', min: 0, max: MAX_ERRORS })}
+        {input('model', 'Model, a part of its name', { type: 'text', maxLength: 200, spellCheck: false })}
       </div>
       <p className="hint">Errors and models are those since yesterday, 00:00 UTC.</p>
     </details>

@@ -15,11 +15,10 @@ import {
 } from '../../api/vocabulary.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { Field, Select, TokenField } from './fields.js';
+import { FilterForm, filterFields } from './fields.js';
 import { capitalized, escapeBidi, Time } from './formats.js';
-import { Link, QueryForm } from './frame.js';
-import { choicesOf } from './links.js';
-import { CommandLine, ErrorNotice, Exports, WideTable } from './parts.js';
+import { Link } from './frame.js';
+import { ChoiceLinks, CommandLine, ErrorNotice, Exports, WideTable } from './parts.js';
 
 export interface TopProps {
   /** Null if the query is invalid. */
@@ -81,46 +80,22 @@ function linkWith(query: URLSearchParams, name: string, value: string): string {
 }
 
 function TopFilter({ by, window, sort, query, projects }: TopProps) {
-  const given = (name: string) => query.get(name) ?? '';
+  const { select, project, token } = filterFields(query);
+  const links = <T extends string>(name: string, values: readonly T[], current: T, titleOf: (value: T) => string) =>
+    values.map((it) => ({ title: titleOf(it), to: linkWith(query, name, it), isCurrent: it === current }));
   return (
     <>
       <div className="section-head">
-        <ul className="choice" aria-label="Rows">
-          {TOP_DIMENSIONS.map((it) => (
-            <li key={it}>
-              <Link to={linkWith(query, 'by', it)} aria-current={it === by ? 'true' : undefined}>
-                {capitalized(PLURALS[it])}
-              </Link>
-            </li>
-          ))}
-        </ul>
-        <ul className="choice" aria-label="Period">
-          {TOP_WINDOWS.map((it) => (
-            <li key={it}>
-              <Link to={linkWith(query, 'window', it)} aria-current={it === window ? 'true' : undefined}>
-                {WINDOW_TITLES[it]}
-              </Link>
-            </li>
-          ))}
-        </ul>
+        <ChoiceLinks label="Rows" links={links('by', TOP_DIMENSIONS, by, (it) => capitalized(PLURALS[it]))} />
+        <ChoiceLinks label="Period" links={links('window', TOP_WINDOWS, window, (it) => WINDOW_TITLES[it])} />
       </div>
-      <QueryForm to="top" className="filter" role="search" aria-label="Filter the list">
+      <FilterForm to="top" label="Filter the list" verb="Show" query={query}>
         <input type="hidden" name="by" value={by} />
         <input type="hidden" name="window" value={window} />
-        <Field name="sort" label="Sort by">
-          {(attributes) => <Select choices={TOP_ORDERS} chosen={sort} {...attributes} />}
-        </Field>
-        <Field name="project_id" label="Project">
-          {(attributes) => (
-            <Select choices={[['', 'all'], ...choicesOf(projects)]} chosen={given('project_id')} {...attributes} />
-          )}
-        </Field>
-        <TokenField given={given('token_id')} />
-        <div className="buttons">
-          <button type="submit">Show</button>
-          {query.size > 0 ? <Link to="top">Clear</Link> : null}
-        </div>
-      </QueryForm>
+        {select('sort', 'Sort by', TOP_ORDERS, sort)}
+        {project(projects)}
+        {token()}
+      </FilterForm>
     </>
   );
 }

@@ -1,6 +1,7 @@
 /** Requests and failures over time, on the overview and on the pages of projects and tokens. */
 import type { WireUsageLine } from '../../api/contract.js';
-import { Link, useFrame } from './frame.js';
+import { useFrame } from './frame.js';
+import { ChoiceLinks } from './parts.js';
 import { BucketTable, FAILURE_SERIES, REQUEST_SERIES, TimeChart } from './time-chart.js';
 import { bucketsOf, lastSteps, type Timeline } from './timeline.js';
 
@@ -35,15 +36,14 @@ export function Traffic({ lines, spanName, to }: TrafficProps) {
     <section aria-labelledby="traffic-title" id="traffic" data-live="">
       <div className="section-head">
         <h2 id="traffic-title">Traffic</h2>
-        <ul className="choice" aria-label="Time shown">
-          {(Object.keys(SPANS) as SpanName[]).map((name) => (
-            <li key={name}>
-              <Link to={`${to}?span=${name}`} aria-current={name === spanName ? 'true' : undefined}>
-                {SPANS[name].title}
-              </Link>
-            </li>
-          ))}
-        </ul>
+        <ChoiceLinks
+          label="Time shown"
+          links={(Object.keys(SPANS) as SpanName[]).map((name) => ({
+            title: SPANS[name].title,
+            to: `${to}?span=${name}`,
+            isCurrent: name === spanName,
+          }))}
+        />
       </div>
       <div className="charts">
         <TimeChart title="Requests" unit="request" timeline={timeline} buckets={buckets} series={REQUEST_SERIES} />

@@ -4,9 +4,7 @@ import type { WireProject, WireUsageLine } from '../../api/contract.js';
 import type { UsageDimension } from '../../api/vocabulary.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { type Choices, Field, Select, TokenField } from './fields.js';
-import { Link, QueryForm } from './frame.js';
-import { choicesOf } from './links.js';
+import { type Choices, FilterForm, filterFields } from './fields.js';
 import { EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
 import { BucketTable, REQUEST_SERIES, TimeChart, TOKEN_SERIES } from './time-chart.js';
 import type { Bucket, Timeline } from './timeline.js';
@@ -107,31 +105,17 @@ function Charts({ timeline, buckets }: { timeline: Timeline; buckets: readonly B
 }
 
 function UsageFilter({ query, projects }: UsagePageProps) {
-  const given = (name: string) => query.get(name) ?? '';
-  const select = (name: string, label: string, choices: Choices, usual: string) => (
-    <Field name={name} label={label}>
-      {(attributes) => <Select choices={choices} chosen={given(name) || usual} {...attributes} />}
-    </Field>
-  );
-  const date = (name: string, label: string) => (
-    <Field name={name} label={label}>
-      {(attributes) => <input type="date" defaultValue={given(name)} {...attributes} />}
-    </Field>
-  );
+  const { input, select, project, token } = filterFields(query);
   return (
-    <QueryForm to="usage" className="filter" role="search" aria-label="Filter usage">
+    <FilterForm to="usage" label="Filter usage" verb="Show" query={query}>
       {select('by', 'Group by', GROUPINGS, 'model')}
       {select('since_hours', 'Period', PERIODS, '168')}
-      {date('from', 'Or from')}
-      {date('to', 'To (UTC)')}
-      {select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)], '')}
-      <TokenField given={given('token_id')} />
+      {input('from', 'Or from', { type: 'date' })}
+      {input('to', 'To (UTC)', { type: 'date' })}
+      {project(projects)}
+      {token()}
       {select('sort', 'Sort by', USAGE_SORTS, 'requests')}
-      <div className="buttons">
-        <button type="submit">Show</button>
-        {query.size > 0 ? <Link to="usage">Clear</Link> : null}
-      </div>
-    </QueryForm>
+    </FilterForm>
   );
 }
 
