@@ -82,7 +82,7 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
     : null;
   const redisBus = settings.eventBus === 'redis-streams' ? await redisBusOf(address, options) : null;
   const notifications = isShared
-    ? new RedisNotifications({ address, sender: redis, key: deriveKey('pokes'), instanceId, clock, log })
+    ? new RedisNotifications({ address, sender: redis, key: deriveKey('notifications'), instanceId, clock, log })
     : null;
   await Promise.all([redis.open(), redisBus?.open(), notifications?.open()]);
   const stores: SharedStores = {

@@ -63,21 +63,21 @@ interface Gate {
 }
 
 /** Messages between instances, half of which are lost. */
-class LossyPokes implements Notifications {
-  readonly #all: ReadonlySet<LossyPokes>;
+class LossyNotifications implements Notifications {
+  readonly #all: ReadonlySet<LossyNotifications>;
   readonly #random: Random;
-  #listener: (poke: Notification) => void = () => undefined;
+  #listener: (notification: Notification) => void = () => undefined;
 
-  constructor(all: ReadonlySet<LossyPokes>, random: Random) {
+  constructor(all: ReadonlySet<LossyNotifications>, random: Random) {
     this.#all = all;
     this.#random = random;
   }
 
-  send(poke: Notification): void {
-    for (const other of this.#all) if (other !== this && this.#random() < 0.5) other.#listener(poke);
+  send(notification: Notification): void {
+    for (const other of this.#all) if (other !== this && this.#random() < 0.5) other.#listener(notification);
   }
 
-  onNotification(listener: (poke: Notification) => void): void {
+  onNotification(listener: (notification: Notification) => void): void {
     this.#listener = listener;
   }
 }
@@ -89,7 +89,7 @@ interface InstanceOptions {
   random: Random;
   sabotage: Sabotage;
   /** Null if it is the only instance. */
-  pokes: Set<LossyPokes> | null;
+  notifications: Set<LossyNotifications> | null;
   /** Called when it marks another instance as expired. */
   onExpiry: () => void;
 }
@@ -117,16 +117,16 @@ class Instance {
   frozenMs: number | null = null;
   #busy = 0;
   readonly #random: Random;
-  readonly #pokes: LossyPokes | null;
-  readonly #allPokes: Set<LossyPokes> | null;
+  readonly #notifications: LossyNotifications | null;
+  readonly #allNotifications: Set<LossyNotifications> | null;
 
-  constructor({ path, nowMs, id, random, sabotage, pokes, onExpiry }: InstanceOptions) {
-    const isShared = pokes !== null;
+  constructor({ path, nowMs, id, random, sabotage, notifications, onExpiry }: InstanceOptions) {
+    const isShared = notifications !== null;
     this.id = id;
     this.#random = random;
-    this.#allPokes = pokes;
-    this.#pokes = pokes && new LossyPokes(pokes, random);
-    if (this.#pokes) pokes?.add(this.#pokes);
+    this.#allNotifications = notifications;
+    this.#notifications = notifications && new LossyNotifications(notifications, random);
+    if (this.#notifications) notifications?.add(this.#notifications);
     this.database = new SqliteDatabase(path);
     this.#gateCalls(sabotage, onExpiry);
     this.clock = new TestClock({ standsStill: true, startMs: nowMs });
@@ -138,7 +138,7 @@ class Instance {
       lookup: new SqlTokenLookup(this.database, box),
       ledger,
       isShared,
-      onContention: (tokenId) => this.#pokes?.send({ kind: 'wanted', tokenId }),
+      onContention: (tokenId) => this.#notifications?.send({ kind: 'wanted', tokenId }),
     });
     const records = new SqlRecords(this.database, box);
     this.neighbours = isShared
@@ -147,7 +147,7 @@ class Instance {
           store: new SqlClusterStore(this.database),
           admission: this.admission,
           records,
-          notifications: this.#pokes,
+          notifications: this.#notifications,
           onChange: () => undefined,
           onLostTrack: () => undefined,
           onRecords: () => undefined,
@@ -185,7 +185,7 @@ class Instance {
   }
 
   async close(): Promise<void> {
-    if (this.#pokes) this.#allPokes?.delete(this.#pokes);
+    if (this.#notifications) this.#allNotifications?.delete(this.#notifications);
     await this.database.writer.close();
     const { connections } = this.database.sequelize.connectionManager as unknown as {
       connections: Record<string, { close(done: () => void): void }>;
@@ -366,7 +366,7 @@ class World {
   readonly #options: HistoryOptions;
   readonly #random: Random;
   readonly #sabotage: Sabotage;
-  readonly #pokes: Set<LossyPokes> | null;
+  readonly #notifications: Set<LossyNotifications> | null;
   readonly #observer: SqliteDatabase;
   #nowMs = Date.UTC(2030, 0, 1);
   #instances: Instance[] = [];
@@ -377,7 +377,7 @@ class World {
   #endings: Ending[] = [];
   #acknowledged = 0;
   #kills = 0;
-  #burials = 0;
+  #expiries = 0;
   #faults = 0;
   #reads = 0;
   #violation: Violation | null = null;
@@ -387,7 +387,7 @@ class World {
     this.#options = options;
     this.#random = seededRandom(options.seed);
     this.#sabotage = options.sabotage ?? ((sql) => sql);
-    this.#pokes = (options.instances ?? 1) > 1 ? new Set() : null;
+    this.#notifications = (options.instances ?? 1) > 1 ? new Set() : null;
     this.#observer = new SqliteDatabase(path);
   }
 
@@ -436,7 +436,7 @@ class World {
 
   async #step(): Promise<void> {
     if (this.#options.kills && this.#chance(0.02)) return this.#kill();
-    if (this.#options.kills && this.#pokes && this.#chance(0.01)) this.#freeze();
+    if (this.#options.kills && this.#notifications && this.#chance(0.01)) this.#freeze();
     const ready = this.#gates.filter(({ isSlow }) => !isSlow || this.#chance(0.04));
     const gate = ready[Math.floor(this.#random() * ready.length)];
     if (gate && this.#chance(0.75)) {
@@ -454,7 +454,7 @@ class World {
     else if (dice < 0.7) this.#finishOne();
     else if (dice < 0.8) void this.#changeToken();
     else if (dice < 0.84) void this.#changeProject();
-    else this.#advance([50, 250, 1_000, this.#pokes ? 3_000 : 20_000][Math.floor(this.#random() * 4)] ?? 0);
+    else this.#advance([50, 250, 1_000, this.#notifications ? 3_000 : 20_000][Math.floor(this.#random() * 4)] ?? 0);
   }
 
   #advance(ms: number): void {
@@ -549,12 +549,12 @@ class World {
 
   #refused(token: ModelToken, error: unknown, shouldHavePassed: boolean, waitedMs: number): void {
     // Units that a dead instance held, or that a lost reply took, count as used. No others may.
-    const isUndisturbed = this.#kills === 0 && this.#burials === 0 && this.#faults === 0;
+    const isUndisturbed = this.#kills === 0 && this.#expiries === 0 && this.#faults === 0;
     if (!(error instanceof Refusal)) {
       this.#violate(`not a refusal: ${String(error)}`);
     } else if (error.kind === 'unavailable') {
       // Other instances hold the remaining units, and their calls take long here.
-      const isContended = this.#pokes !== null && token.cap > 0;
+      const isContended = this.#notifications !== null && token.cap > 0;
       // Time jumps here while the database is asked.
       const isLate = waitedMs >= DATABASE_WAIT_MS;
       if (!this.#options.faults && !isContended && !isLate)
@@ -672,7 +672,7 @@ class World {
     for (const instance of this.#instances) if (instance.frozenMs !== null) this.#thaw(instance);
     await this.#settled();
     // By then the dead instances have expired.
-    for (let passed = 0; this.#pokes && this.#kills > 0 && passed < 60; passed++) {
+    for (let passed = 0; this.#notifications && this.#kills > 0 && passed < 60; passed++) {
       this.#advance(1_000);
       await this.#settled();
     }
@@ -706,7 +706,7 @@ class World {
 
   async #checkDatabase(): Promise<void> {
     const database = this.#observer;
-    const isUndisturbed = this.#kills === 0 && this.#burials === 0 && this.#faults === 0;
+    const isUndisturbed = this.#kills === 0 && this.#expiries === 0 && this.#faults === 0;
     for (const token of this.#tokens) {
       const [row] = await database.select<{ request_count: number; reserved: number }>(
         'SELECT request_count, reserved FROM tokens WHERE id = $id',
@@ -741,9 +741,9 @@ class World {
       id: `instance-${++this.#lives}`,
       random: this.#random,
       sabotage: this.#sabotage,
-      pokes: this.#pokes,
+      notifications: this.#notifications,
       onExpiry: () => {
-        this.#burials += 1;
+        this.#expiries += 1;
       },
     });
     this.#instances.push(instance);

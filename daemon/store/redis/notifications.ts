@@ -38,7 +38,7 @@ export class RedisNotifications implements Notifications {
   constructor(options: RedisNotificationsOptions) {
     this.#options = options;
     const { address, clock, log, key } = options;
-    this.#channel = `llmp:pokes:${createHmac('sha256', key).update('channel').digest('hex').slice(0, 16)}`;
+    this.#channel = `llmp:notifications:${createHmac('sha256', key).update('channel').digest('hex').slice(0, 16)}`;
     this.#receiver = new RedisConnection({ address, clock, log, commandMs: COMMAND_MS, purpose: 'notifications' });
     this.#receiver.onConnect(async ({ subscribe }) => {
       for (const channel of [this.#channel, this.#channelOf(options.instanceId)]) {
@@ -58,7 +58,7 @@ export class RedisNotifications implements Notifications {
   }
 
   send(notification: Notification, to?: string): void {
-    const text = JSON.stringify({ from: this.#options.instanceId, poke: notification });
+    const text = JSON.stringify({ from: this.#options.instanceId, notification });
     const message = Buffer.concat([this.#macOf(text), Buffer.from(text)]);
     this.#options.sender
       .call('PUBLISH', [to === undefined ? this.#channel : this.#channelOf(to), message])
@@ -82,8 +82,8 @@ export class RedisNotifications implements Notifications {
   #receive(message: Buffer): void {
     const [mac, text] = [message.subarray(0, MAC_BYTES), message.subarray(MAC_BYTES).toString()];
     if (mac.length < MAC_BYTES || !timingSafeEqual(mac, this.#macOf(text))) return;
-    const { from, poke } = JSON.parse(text) as { from: string; poke: Notification };
-    if (from !== this.#options.instanceId) this.#notify(poke);
+    const { from, notification } = JSON.parse(text) as { from: string; notification: Notification };
+    if (from !== this.#options.instanceId) this.#notify(notification);
   }
 
   #notify(notification: Notification): void {
