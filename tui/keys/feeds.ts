@@ -3,8 +3,8 @@ import { listCommand } from '../../console/query/command.js';
 import { termsOf } from '../../console/query/terms.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { curlCommand } from '../state/curl-command.js';
-import { eventToggled, isLoading } from '../state/event-feed.js';
-import * as feeds from '../state/feed.js';
+import { underCursor } from '../state/feed.js';
+import { isLoading, toggled } from '../state/feeds.js';
 import { applied } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
@@ -88,22 +88,22 @@ export function showEvents(state: State, filter: string): Transition {
 
 /** Opens or closes the details of the item under the cursor. */
 export function toggleDetail(state: State): Transition {
-  const { screen } = view(state);
-  if (screen === 'audit') return [{ ...state, audit: feeds.detailToggled(state.audit) }];
-  return [eventToggled(state)];
+  return [toggled(state, view(state).screen === 'audit' ? 'audit' : 'events')];
 }
 
 /** The item with open details, or else the one under the cursor. */
 function itemUnderCursor({ audit, events, ...state }: State) {
   return view({ audit, events, ...state }).screen === 'audit'
-    ? (audit.opened ?? feeds.underCursor(audit))
-    : (events.opened ?? feeds.underCursor(events));
+    ? (audit.opened ?? underCursor(audit))
+    : (events.opened ?? underCursor(events));
 }
 function nothingHere(state: State): string | null {
   return itemUnderCursor(state) ? null : 'Nothing here';
 }
 function nothingToOpen(state: State): string | null {
-  return view(state).screen === 'events' && isLoading(state.events) ? null : nothingHere(state);
+  const { screen } = view(state);
+  const isSoon = (screen === 'audit' || screen === 'events') && isLoading(state[screen]);
+  return isSoon ? null : nothingHere(state);
 }
 const tokenOfFeed = (state: State) => itemUnderCursor(state)?.token_id ?? null;
 /** The request ID if there is one, because clients receive it too; otherwise the ID of the item. */

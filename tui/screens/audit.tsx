@@ -108,8 +108,9 @@ function linesOf(record: WireAuditRecord): Strip[] {
 }
 
 function nothing(state: State): (string | Strip)[] {
-  const { isKnown, filter } = state.audit;
-  if (!isKnown) return [loadingText(state)];
+  const { isLoaded, filter, search } = state.audit;
+  if (search !== null) return ['Searching …'];
+  if (!isLoaded) return [loadingText(state)];
   if (filter !== '') {
     return [
       strip('No records match ', text(filter, 'accent'), '.'),

@@ -13,7 +13,9 @@ export interface Feed<T> {
   isTruncated: boolean;
   /** Older items are being loaded. */
   isReadingOlder: boolean;
-  /** Whether the first page was loaded. For events: whether all items since the first one are known, and new ones are streamed. */
+  /** Whether the newest items were loaded once. */
+  isLoaded: boolean;
+  /** Whether all items since the first one are known, and new ones are streamed. */
   isKnown: boolean;
   isFollowing: boolean;
   /** Number of new items since the view stopped following. */
@@ -22,13 +24,13 @@ export interface Feed<T> {
   cursorId: string | null;
   /** The item whose details are open. It stays open when new items arrive, until the operator moves or closes it. */
   opened: T | null;
-  /** The newest item is to be opened as soon as the first page is loaded. Unused in the audit log. */
+  /** The newest item is to be opened as soon as the first page is loaded. */
   opensNewest: boolean;
   /** Items that the filter hides, up to `MAX_FOLLOWED`, to show again when the filter changes. Unused in the audit log. */
   filteredOut: readonly T[];
-  /** While `isKnown` is false: items after this time may be missing. Null: after the first one. Unused in the audit log. */
+  /** While `isKnown` is false: items after this time may be missing. Null: after the first one. */
   gapFrom: string | null;
-  /** Pages that are being loaded one after the other; null: none. Unused in the audit log. */
+  /** Pages that are being loaded one after the other; null: none. */
   search: Search | null;
   /** State of the stream of new items. */
   stream: 'opening' | 'open' | 'lost';
@@ -69,6 +71,7 @@ export const emptyFeed = <T>(filter = ''): Feed<T> => ({
   older: null,
   isTruncated: false,
   isReadingOlder: false,
+  isLoaded: false,
   isKnown: false,
   isFollowing: true,
   unseen: 0,
@@ -99,11 +102,9 @@ export function withNewItems<T extends FeedItem>(feed: Feed<T>, items: readonly 
   const { all, fresh } = merged(feed.items, items);
   const kept = all.slice(-limitOf(feed));
   const isTruncated = kept.length < all.length;
-  const { opened } = feed;
   return withCursor({
     ...feed,
-    // Its count may have changed, as in the use record of a token.
-    opened: opened && (items.find(({ id }) => id === opened.id) ?? opened),
+    opened: current(feed.opened, items),
     items: kept,
     isKnown: true,
     // The cursor does not continue from the dropped items.
@@ -113,10 +114,24 @@ export function withNewItems<T extends FeedItem>(feed: Feed<T>, items: readonly 
   });
 }
 
-/** Adds a page of items older than all known ones, oldest first. */
+/** The open item may have changed, as the count in the use record of a token does. */
+const current = <T extends FeedItem>(opened: T | null, items: readonly T[]): T | null =>
+  opened && (items.find(({ id }) => id === opened.id) ?? opened);
+
+/** Adds a page of stored items, oldest first. @param older the cursor of the page before it. */
 export function withOlderItems<T extends FeedItem>(feed: Feed<T>, items: readonly T[], older: string | null): Feed<T> {
   const { all } = merged(feed.items, items);
-  return withCursor({ ...feed, items: all, older, isTruncated: false, isReadingOlder: false, isKnown: true });
+  const last = feed.items.at(-1)?.time;
+  const newer = last === undefined ? 0 : all.filter(({ time }) => time > last).length;
+  return withCursor({
+    ...feed,
+    opened: current(feed.opened, items),
+    items: all,
+    older,
+    isTruncated: false,
+    isReadingOlder: false,
+    unseen: feed.isFollowing ? 0 : feed.unseen + newer,
+  });
 }
 
 export const indexOf = <T extends FeedItem>({ items, cursorId }: Feed<T>) =>
@@ -183,6 +198,12 @@ export function withinLimit<T extends FeedItem>(feed: Feed<T>): Feed<T> {
   if (feed.items.length <= limit) return feed;
   return withCursor({ ...feed, items: feed.items.slice(-limit), older: null, isTruncated: true });
 }
+
+/** The pages have reached the known items. @param first the time of the first item of the last page: its cursor may not continue from the first item. */
+export const joinedAt = <T extends FeedItem>(feed: Feed<T>, first: string | undefined): Feed<T> =>
+  first !== undefined && feed.items[0] !== undefined && feed.items[0].time < first
+    ? { ...feed, older: null, isTruncated: true }
+    : feed;
 
 /** Drops the items before a time: between them and the others some may be missing. */
 export const restartedAt = <T extends FeedItem>(feed: Feed<T>, time: string): Feed<T> =>

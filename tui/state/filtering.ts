@@ -102,7 +102,8 @@ const isOnly = (query: TokenQuery, projectId: string) =>
 /** Applies a filter to the current list, unless it is already applied. */
 export function applied(state: State, filter: string): Transition {
   if (filterOf(state) === filter) return [state];
-  switch (view(state).screen) {
+  const shown = view(state);
+  switch (shown.screen) {
     case 'tokens':
       return tokens.reloaded(state, { filter });
     case 'projects':
@@ -110,9 +111,8 @@ export function applied(state: State, filter: string): Transition {
     case 'top':
       return askedTop(state, filter);
     case 'audit':
-      return feeds.filtered(state, 'audit', filter);
     case 'events':
-      return feeds.filtered(state, 'events', filter);
+      return feeds.filtered(state, shown.screen, filter);
     default:
       return [state];
   }

@@ -10,7 +10,8 @@ import * as top from './top.js';
 import * as windows from './window.js';
 
 export function movedBy(state: State, by: number): Transition {
-  switch (view(state).screen) {
+  const shown = view(state);
+  switch (shown.screen) {
     case 'tokens':
       return tokens.movedBy(state, by);
     case 'projects':
@@ -18,9 +19,8 @@ export function movedBy(state: State, by: number): Transition {
     case 'top':
       return [top.movedBy(state, by)];
     case 'audit':
-      return feeds.movedBy(state, 'audit', by);
     case 'events':
-      return feeds.movedBy(state, 'events', by);
+      return feeds.movedBy(state, shown.screen, by);
     case 'token':
       return [token.scrolled(state, by)];
     case 'overview':

@@ -1,7 +1,6 @@
 /** Refresh: the data requests of the current view, sent now and at every refresh interval. */
 import { requesting, mayRequest, nextRefreshMs } from './connection.js';
 import type { Effect, DataRequest, Stream } from './exchange.js';
-import { dataRequests as eventRequests } from './event-feed.js';
 import * as feeds from './feeds.js';
 import { whyFilterInvalid } from './filtering.js';
 import { countRequests } from './saved-views.js';
@@ -25,9 +24,8 @@ function dataRequests(state: State): DataRequest[] {
     case 'project':
       return project.dataRequests(state, shown.id);
     case 'audit':
-      return feeds.dataRequests(state);
     case 'events':
-      return eventRequests(state);
+      return feeds.dataRequests(state, shown.screen);
     case 'cache':
       return [{ of: 'cache' }];
     case 'top':

@@ -10,7 +10,6 @@ import type {
   MouseAction,
   TimedAction,
 } from './exchange.js';
-import { eventsReceived, pageFailed } from './event-feed.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
@@ -205,8 +204,8 @@ const DATA_REDUCERS: DataReducers = {
             : project.usageReceived(state, query.project_id, data),
         ]
       : [token.usageReceived(state, query.token_id, data)],
-  audit: (state, { query }, data) => [feeds.auditReceived(state, query, data)],
-  events: (state, { query }, data) => eventsReceived(state, query, data),
+  audit: (state, { query }, data) => feeds.received(state, 'audit', query, data),
+  events: (state, { query }, data) => feeds.received(state, 'events', query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],
   top: (state, { query }, data) => [project.topReceived(state, query, data) ?? top.loaded(state, query, data)],
@@ -260,9 +259,8 @@ function withoutPendingRequest(state: State, request: DataRequest, failure: Fail
     case 'allTokens':
       return { ...state, progress: null, tokens: { ...state.tokens, collecting: null } };
     case 'audit':
-      return { ...state, audit: { ...state.audit, isReadingOlder: false } };
     case 'events':
-      return pageFailed(state, request.query);
+      return feeds.pageFailed(state, request.of, request.query);
     case 'purgeable':
       return withPreview(state, JSON.stringify(request.body), { count: null, failure });
     case 'viewCount':

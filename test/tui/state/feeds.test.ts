@@ -121,13 +121,11 @@ describe('the audit log', () => {
     expect(watching.indexes.at(-1)).to.equal(7);
   });
 
-  it('starts again if there are more new records than one page holds', () => {
+  it('has no gap if there are more new records than one page holds', () => {
     const watching = new Watching(5).press('2');
-    watching.daemon.records.push(...records(5, 1_000));
+    watching.daemon.records.push(...records(5, 900));
     watching.press('4');
-    expect(watching.indexes[0]).to.equal(800);
-    watching.press('g');
-    expect(watching.indexes[0]).to.equal(600);
+    expect(watching.indexes).to.deep.equal(records(0, 900).map((_, index) => index));
   });
 
   it('is polled only while stream disconnected', () => {
@@ -135,6 +133,17 @@ describe('the audit log', () => {
     expect(watching.asked('audit')).to.equal(0);
     watching.acts({ on: 'stream', of: 'audit', is: 'lost', failure: null }).passes(4_000);
     expect(watching.asked('audit')).to.equal(2);
+  });
+
+  it('is polled with a filter that the stream does not support, and counts the new records', () => {
+    const watching = new Watching(5).press('/').types('since:1d').press('enter');
+    expect(watching.followed).to.deep.equal([]);
+    expect(watching.indexes).to.deep.equal([0, 1, 2, 3, 4]);
+    watching.press('k');
+    watching.daemon.records.push(record(5), record(6));
+    watching.passes(2_000);
+    expect(watching.feed).to.include({ isFollowing: false, cursorId: record(3).id, unseen: 2 });
+    expect(watching.passes(4_000).state.audit.items).to.have.lengthOf(7);
   });
 
   it('ignores a response for another filter', () => {
