@@ -82,7 +82,7 @@ export interface Daemon {
   /** Hands the record of a completed request to all recorders, as the proxy does. The demo creates its past with it. */
   record: OnEnded;
   /** Null if this instance does not share its database. */
-  neighbours: ClusterSync | null;
+  clusterSync: ClusterSync | null;
   /** Rejects if the database was unavailable at start and its content turns out not to fit the configuration. */
   failed: Promise<never>;
   /** Applies reloadable settings to requests that begin from now on. */
@@ -141,7 +141,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     streams: management.streams,
     usage: core.usage,
     record: traffic.record,
-    neighbours: core.neighbours,
+    clusterSync: core.clusterSync,
     failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,
     apply(next) {
       live.current = next;
@@ -250,7 +250,7 @@ async function stop({ settings, log, clock, link }: BuildContext, parts: Parts, 
 /** Closes everything in this order: writers before the stores that they write to. */
 async function close({ core, traffic, management, toPrimary }: Parts, opened: ResourceStack): Promise<void> {
   await core.startup.close();
-  await core.neighbours?.close();
+  await core.clusterSync?.close();
   if (core.readiness.isDatabaseReady) await core.admission.retire();
   await traffic.upstreams.close();
   await management.attempts.close();

@@ -44,7 +44,7 @@ export interface Core {
   auditBook: AuditLog;
   rateLimits: RateLimits;
   /** Null if this instance does not share its database. */
-  neighbours: ClusterSync | null;
+  clusterSync: ClusterSync | null;
   /** Not started yet. */
   startup: Startup;
   migrations: {
@@ -109,7 +109,7 @@ export async function buildCore(
     },
   });
   const auditBook = new AuditLog(records);
-  const neighbours =
+  const clusterSync =
     clusterStore &&
     new ClusterSync({
       store: clusterStore,
@@ -163,7 +163,7 @@ export async function buildCore(
     async beginServing() {
       await stores.checkEncryptionKey();
       await ledger.enrol(instanceId, clock.now());
-      await neighbours?.begin();
+      await clusterSync?.begin();
       await auditFiles.begin();
       if (link) return; // The primary counts the usage.
       usage.begin();
@@ -196,7 +196,7 @@ export async function buildCore(
     registry,
     auditBook,
     rateLimits,
-    neighbours,
+    clusterSync,
     startup,
     migrations,
     pingDatabase,

@@ -172,8 +172,8 @@ function connectionsFor(settings: Pick<Settings, keyof ConnectionLimits>, log: L
 
 /** Metrics that the core and the storage count themselves. */
 function sourcesOf({ clock }: BuildContext, core: Core, { bus, auditFiles }: ExternalRecorders) {
-  const { admission, rateLimits, cache, neighbours } = core;
-  const clusterSyncAgeMs = neighbours && (() => clock.monotonic() - neighbours.upToDateAtMs);
+  const { admission, rateLimits, cache, clusterSync } = core;
+  const clusterSyncAgeMs = clusterSync && (() => clock.monotonic() - clusterSync.upToDateAtMs);
   return { admission, rateLimits, cache, bus, audit: () => auditFiles.status, clusterSyncAgeMs };
 }
 

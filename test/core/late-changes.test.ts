@@ -41,8 +41,8 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
 
     /** Hides changes from the first daemon until the returned function is called. */
     const keepInTheDark = async () => {
-      const { neighbours, stores } = one.daemon;
-      await neighbours?.poll();
+      const { clusterSync, stores } = one.daemon;
+      await clusterSync?.poll();
       const neighbourhood = stores.clusterStore!;
       const shipped = neighbourhood.poll.bind(neighbourhood);
       let enlighten: () => void = () => undefined;
@@ -56,7 +56,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       return async () => {
         neighbourhood.poll = shipped;
         enlighten();
-        await neighbours?.poll();
+        await clusterSync?.poll();
       };
     };
 

@@ -112,7 +112,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         for (let round = 0; round < 4; round++) {
           for (const { clock, daemon } of several.daemons) {
             clock.advance(11_000); // Longer than the time between two heartbeats.
-            await daemon.neighbours?.poll();
+            await daemon.clusterSync?.poll();
           }
         }
         const asked = Array.from({ length: 120 }, (_, n) => several.at(n % SKEWS_MS.length).call(capped.token));

@@ -101,7 +101,7 @@ class Instance {
   readonly admission: Admission;
   readonly registry: Registry;
   readonly ledger: SqlLedger;
-  readonly neighbours: ClusterSync | null;
+  readonly clusterSync: ClusterSync | null;
   readonly id: string;
   readonly passes: OpenPass[] = [];
   gates: Gate[] = [];
@@ -141,7 +141,7 @@ class Instance {
       onContention: (tokenId) => this.#notifications?.send({ kind: 'wanted', tokenId }),
     });
     const records = new SqlRecords(this.database, box);
-    this.neighbours = isShared
+    this.clusterSync = isShared
       ? new ClusterSync({
           ...common,
           store: new SqlClusterStore(this.database),
@@ -160,7 +160,7 @@ class Instance {
     for (;;) {
       try {
         await this.ledger.enrol(this.id, this.clock.now());
-        await this.neighbours?.begin();
+        await this.clusterSync?.begin();
         this.isServing = true;
         return;
       } catch {
@@ -175,7 +175,7 @@ class Instance {
 
   /** Whether it knows, from a query it made since then (by its clock), of all earlier changes. */
   hasHeardSince(monotonicMs: number): boolean {
-    return this.neighbours === null || this.neighbours.upToDateAtMs > monotonicMs;
+    return this.clusterSync === null || this.clusterSync.upToDateAtMs > monotonicMs;
   }
 
   /** The process dies: nothing of it continues, and the kernel closes its files, which rolls back an open transaction. */
@@ -679,7 +679,7 @@ class World {
     for (const instance of this.#instances) instance.isGated = false;
     for (const instance of this.#instances) {
       for (const { pass } of instance.passes) instance.admission.finish(pass);
-      await instance.neighbours?.close();
+      await instance.clusterSync?.close();
       await instance.admission.retire();
     }
     await this.#checkDatabase();

@@ -60,6 +60,6 @@ const anyOf = (several: DaemonGroup, random: Random) => several.at(Math.floor(ra
 
 /** Time passes for all instances. Nothing may wait for the database meanwhile, or it would take the database for silent. */
 async function pause({ daemons }: DaemonGroup, ms: number): Promise<void> {
-  for (const { daemon } of daemons) await daemon.neighbours?.poll();
+  for (const { daemon } of daemons) await daemon.clusterSync?.poll();
   for (const { clock } of daemons) clock.advance(ms);
 }
