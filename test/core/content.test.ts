@@ -3,6 +3,7 @@ import { expect } from 'chai';
 import { ContentReaders } from '../../daemon/core/content/content-reader.js';
 import type { ContentFacts, ModelUsage } from '../../daemon/core/events.js';
 import { openDecoder } from '../../daemon/http/proxy/decoding.js';
+import { seededRandom } from '../support/model.js';
 
 const readers = (capture = false, most = 65_536) =>
   new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: capture ? most : null });
@@ -301,15 +302,6 @@ const WAYS: Record<string, (events: readonly string[]) => string> = {
   'no empty line at its end': (events) => events.map((data) => `data: ${data}`).join('\n\n'),
 };
 
-/** Pseudo-random numbers below 1, the same for the same seed. */
-function randomNumbers(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 describe('the model and usage of an event stream', () => {
   for (const [what, { events, model, usage, response }] of Object.entries(STREAMS)) {
     for (const [way, sent] of Object.entries(WAYS)) {
@@ -325,7 +317,7 @@ describe('the model and usage of an event stream', () => {
           const facts = factsOfPieces([body.subarray(0, at), body.subarray(at)]);
           expect(facts, `cut at ${at}`).to.deep.equal(expected);
         }
-        const random = randomNumbers(body.length);
+        const random = seededRandom(body.length);
         for (let run = 0; run < 50; run++) {
           const pieces: Buffer[] = [];
           for (let at = 0; at < body.length;) {

@@ -4,23 +4,16 @@ import { RateLimits } from '../../daemon/core/rate-limit.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
-import { chunk, head, type RawResponse } from '../support/raw.js';
+import { chunk, head, type RawResponse, WEBSOCKET } from '../support/raw.js';
 import { expectRefusal, LIMIT_REACHED, MALFORMED, RATE_LIMITED, UNAUTHORIZED } from '../support/refusals.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { MANAGEMENT_TOKEN } from '../support/settings.js';
-
-const HANDSHAKE = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
 
 let scene: ProxyFixture;
 const open = async (env: Environment) => {
   scene = await ProxyFixture.open(env);
 };
-const handshake = () => scene.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+const handshake = () => scene.send(head('GET /v1/realtime', scene.secret, WEBSOCKET));
 
 async function getsThrough(times = 1): Promise<void> {
   for (let i = 0; i < times; i++) expect((await scene.get()).status).to.equal(200);

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
-import { head, type RawClient } from '../support/raw.js';
+import { head, type RawClient, WEBSOCKET } from '../support/raw.js';
 import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
 
@@ -118,12 +118,7 @@ describe('A: memory that unauthenticated clients can use', function () {
     stage.upstream.script = (exchange) => {
       held.push(exchange);
     };
-    const handshake = stage.get({
-      Connection: 'Upgrade',
-      Upgrade: 'websocket',
-      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-      'Sec-WebSocket-Version': '13',
-    });
+    const handshake = stage.get(WEBSOCKET);
     const clients = await open(900, handshake + 'x'.repeat(64 * 1024));
     const [oldest] = clients;
     expect(await oldest?.response()).to.include({ status: 503 });
@@ -154,12 +149,7 @@ describe('A: memory that unauthenticated clients can use', function () {
     }
 
     const REFUSED: Record<string, string> = {
-      'of a handshake': head('GET /v1/realtime', null, {
-        Connection: 'Upgrade',
-        Upgrade: 'websocket',
-        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-        'Sec-WebSocket-Version': '13',
-      }),
+      'of a handshake': head('GET /v1/realtime', null, WEBSOCKET),
       'of a request that cannot be parsed to its end': `${head('POST /none', null, { 'Transfer-Encoding': 'chunked' })}zz\r\n`,
     };
     for (const [what, request] of Object.entries(REFUSED)) {

@@ -1,16 +1,9 @@
 import { expect } from 'chai';
 import { secretsIn } from '../support/canaries.js';
-import { chunk, type Fields, head } from '../support/raw.js';
+import { chunk, type Fields, head, WEBSOCKET } from '../support/raw.js';
 import { CREDENTIAL_IN_URL, expectRefusal } from '../support/refusals.js';
 import { extraRequestHeaders } from './support/extra-headers.js';
 import { staged } from './support/fault-fixture.js';
-
-const WEBSOCKET: Fields = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
 
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { chunk, head, LAST_CHUNK, type RawResponse } from '../support/raw.js';
+import { chunk, head, LAST_CHUNK, type RawResponse, WEBSOCKET } from '../support/raw.js';
 import { extraResponseHeaders } from './support/extra-headers.js';
 import { staged } from './support/fault-fixture.js';
 
@@ -96,12 +96,7 @@ describe('B: headers of responses to the client', () => {
     });
 
     it(`B10 the client does not receive headers that make a browser ${what}, in the response to a WebSocket handshake`, async () => {
-      const asked = head('GET /v1/realtime', stage.secret, {
-        Connection: 'Upgrade',
-        Upgrade: 'websocket',
-        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-        'Sec-WebSocket-Version': '13',
-      });
+      const asked = head('GET /v1/realtime', stage.secret, WEBSOCKET);
       const lines = [...fields, 'X-Fine: a'].map((field) => `${field}\r\n`).join('');
       for (const status of [101, 403]) {
         stage.upstream.script = (exchange) => {

@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
-import type { RawResponse } from '../support/raw.js';
+import { type RawResponse, WEBSOCKET } from '../support/raw.js';
 import { expectRefusal, UPSTREAM_MALFORMED } from '../support/refusals.js';
 import { staged } from './support/fault-fixture.js';
 import type { Exchange } from './support/upstream.js';
@@ -116,13 +116,7 @@ for (const [how, env] of Object.entries({ forwarded: {}, 'that is cached': { HTT
 
 describe("C: a WebSocket handshake whose response repeats the project's key", () => {
   const { stage, it } = staged();
-  const handshake = () =>
-    stage.get({
-      Connection: 'Upgrade',
-      Upgrade: 'websocket',
-      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-      'Sec-WebSocket-Version': '13',
-    });
+  const handshake = () => stage.get(WEBSOCKET);
 
   for (const [what, status, send] of [
     [

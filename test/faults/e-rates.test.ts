@@ -3,19 +3,12 @@ import { RateLimits } from '../../daemon/core/rate-limit.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
-import { type Fields, head, type RawResponse } from '../support/raw.js';
+import { type Fields, head, type RawResponse, WEBSOCKET } from '../support/raw.js';
 import { expectRefusal, RATE_LIMITED } from '../support/refusals.js';
 import { heapAfterCollection } from './support/heap.js';
 import { type FaultFixture, staged } from './support/fault-fixture.js';
 
 const WINDOW_MS = 60_000;
-const HANDSHAKE: Fields = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
-
 /** The responses to requests that are all sent at the same moment. */
 async function atOnce(stage: FaultFixture, requests: readonly string[]): Promise<RawResponse[]> {
   const clients = await Promise.all(requests.map(() => stage.client()));
@@ -55,7 +48,7 @@ describe('E: a limit for all requests', () => {
       stage.get(),
       stage.post('{}'),
       head('GET /v1/models', other.token),
-      head('GET /v1/realtime', stage.secret, HANDSHAKE),
+      head('GET /v1/realtime', stage.secret, WEBSOCKET),
     ];
     const answers = await atOnce(
       stage,
@@ -91,7 +84,7 @@ describe('E: a limit for each address', () => {
 
   for (const [what, fields] of [
     ['tokens', {}],
-    ['WebSocket handshakes', HANDSHAKE],
+    ['WebSocket handshakes', WEBSOCKET],
   ] as const) {
     it(`E15 H11 a flood of unknown ${what} above the limit causes no database lookups`, async () => {
       nextWindow();

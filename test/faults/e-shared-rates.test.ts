@@ -3,17 +3,10 @@ import { expect } from 'chai';
 import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
-import { ask, type Fields, head, type RawResponse, RawClient } from '../support/raw.js';
+import { ask, head, type RawResponse, RawClient, WEBSOCKET } from '../support/raw.js';
 import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../support/redis.js';
 import { itInOneProcess } from '../support/test-workers.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
-
-const HANDSHAKE: Fields = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
 
 interface Instance {
   daemon: TestDaemon;
@@ -129,7 +122,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
   ] as const) {
     for (const [which, fields] of [
       ['', {}],
-      [' with its handshake', HANDSHAKE],
+      [' with its handshake', WEBSOCKET],
     ] as const) {
       itInOneProcess(
         `D04 a client${which} disconnects while ${what} is counted: nothing is forwarded, and no admission stays open`,
@@ -153,7 +146,7 @@ describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, functio
 
   for (const [which, fields] of [
     ['request', {}],
-    ['handshake', HANDSHAKE],
+    ['handshake', WEBSOCKET],
   ] as const) {
     itInOneProcess(
       `a ${which} whose token is revoked while it is being counted is refused and not forwarded`,

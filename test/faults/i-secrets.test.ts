@@ -7,7 +7,7 @@ import { daemonForSuite, MANAGEMENT_TOKEN, recordingLog, startDaemon } from '../
 import { inspect, inspectFiles, leaksOf } from '../support/leaks.js';
 import { auditOf, bodyOf, problemOf, rawRequest, type RawRequest, write } from '../support/management.js';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
-import { chunk, type Fields, head } from '../support/raw.js';
+import { chunk, type Fields, head, WEBSOCKET } from '../support/raw.js';
 import { expectPlain } from '../support/refusals.js';
 import { staged } from './support/fault-fixture.js';
 
@@ -18,12 +18,6 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
   const get = (fields: Fields, target?: string) => stage.get(fields, target);
   const withCredential = (value: string | string[]) => get({ Authorization: value });
   const chunked = { 'Transfer-Encoding': 'chunked' };
-  const HANDSHAKE = {
-    Connection: 'Upgrade',
-    Upgrade: 'websocket',
-    'Sec-WebSocket-Version': '13',
-    'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  };
   const offering = (secret: string) => ({ 'Sec-WebSocket-Protocol': `realtime, openai-insecure-api-key.${secret}` });
 
   /** What is sent, and the status of its response. */
@@ -65,14 +59,14 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
       200,
       () => get({ 'User-Agent': mintSecret(), 'X-Forwarded-For': canary('client') }),
     ],
-    'the subprotocol of a handshake': [400, () => get({ ...HANDSHAKE, ...offering(mintSecret()) })],
+    'the subprotocol of a handshake': [400, () => get({ ...WEBSOCKET, ...offering(mintSecret()) })],
     'the only credential of a handshake': [
       401,
-      () => get({ ...HANDSHAKE, ...offering(mintSecret()), Authorization: [] }),
+      () => get({ ...WEBSOCKET, ...offering(mintSecret()), Authorization: [] }),
     ],
     'the credential of a handshake, and its query': [
       401,
-      () => head(`GET /v1/realtime?token=${mintSecret()}`, mintSecret(), HANDSHAKE),
+      () => head(`GET /v1/realtime?token=${mintSecret()}`, mintSecret(), WEBSOCKET),
     ],
     'a body': [200, () => stage.post(JSON.stringify({ key: canary('client'), token: mintSecret() }))],
     'a body that is not JSON': [200, () => stage.post(`{"key":"${canary('client')}",`)],

@@ -5,11 +5,12 @@ import { expect } from 'chai';
 import { Authority } from '../support/certificates.js';
 import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { seededRandom } from '../support/model.js';
 import { frameOf } from '../support/frames.js';
 import { eventually } from '../support/eventually.js';
 import { makeDatabaseUnreachable } from '../support/database-outage.js';
 import { trustTestNames } from '../support/network-overrides.js';
-import { chunk, type Fields, head, LAST_CHUNK, type RawResponse, type RawClient } from '../support/raw.js';
+import { chunk, type Fields, head, LAST_CHUNK, type RawResponse, type RawClient, WEBSOCKET } from '../support/raw.js';
 import {
   type Expected,
   expectRefusal,
@@ -37,28 +38,11 @@ const said = (text: string | Buffer) => frameOf(text, { opcode: 2, isMasked: tru
 const SAID = said(BYTES);
 const EARLY = said('early');
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
-function seeded(seed: number): () => number {
-  return () => {
-    seed = (seed + 0x6d2b79f5) | 0;
-    let bits = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    bits = (bits + Math.imul(bits ^ (bits >>> 7), 61 | bits)) ^ bits;
-    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const H2C: Fields = {
   Connection: 'Upgrade, HTTP2-Settings',
   Upgrade: 'h2c',
   'HTTP2-Settings': 'AAMAAABkAAQCAAAAAAIAAAAA',
 };
-const WEBSOCKET: Fields = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
-
 describe('upgrades that are not made', () => {
   const { stage, it } = staged();
 
@@ -782,7 +766,7 @@ describe('WebSocket upgrades on the wire', () => {
 
   it('nothing is left open, whichever side closes when and how', async () => {
     const ROUNDS = 300;
-    const random = seeded(ROUNDS);
+    const random = seededRandom(ROUNDS);
     const pick = <T>(...choices: T[]): T => choices[Math.floor(random() * choices.length)]!;
     /** Lets other events happen in between, or not. */
     const dawdle = async (mostTurns: number) => {

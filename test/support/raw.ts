@@ -172,6 +172,14 @@ function chunked(bytes: Buffer, start: number): { body: Buffer; end: number } | 
 
 export type Fields = Readonly<Record<string, string | readonly string[]>>;
 
+/** The headers of the handshake of a WebSocket. */
+export const WEBSOCKET: Fields = {
+  Connection: 'Upgrade',
+  Upgrade: 'websocket',
+  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
+  'Sec-WebSocket-Version': '13',
+};
+
 /** The head of a request, with a Host and the secret unless `fields` has its own. A field with an empty array is left out. */
 export function head(start: string, secret: string | null, fields: Fields = {}): string {
   const all: Fields = { Host: 'llmp.test', ...(secret !== null && { Authorization: `Bearer ${secret}` }), ...fields };

@@ -1,4 +1,5 @@
 /** Requests that no client would write: files of the corpus, changed at random. The same seed and number give the same request. */
+import { type Random, seededRandom } from '../../support/model.js';
 import type { CorpusFile } from './corpus.js';
 
 export interface Mutant {
@@ -65,19 +66,17 @@ const SIZES = [
   '10000000000000005',
 ];
 
-/** Numbers from 0 up to below `most`, the same for the same seed (mulberry32). */
+/** Chooses at random, the same for the same seed. */
 class Dice {
-  #state: number;
+  readonly #random: Random;
 
   constructor(seed: number) {
-    this.#state = seed;
+    this.#random = seededRandom(seed);
   }
 
+  /** A whole number from 0 up to below `most`. */
   below(most: number): number {
-    this.#state = (this.#state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
-    t ^= t + Math.imul(t ^ (t >>> 7), 61 | t);
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 2 ** 32) * most);
+    return Math.floor(this.#random() * most);
   }
 
   one<Item>(items: readonly Item[]): Item {

@@ -4,7 +4,7 @@ import { mintSecret } from '../../../daemon/core/token.js';
 import { OTHER_CARRIERS } from '../../../daemon/http/fields.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
-import { type Fields, head, type RawResponse } from '../../support/raw.js';
+import { type Fields, head, type RawResponse, WEBSOCKET } from '../../support/raw.js';
 
 const CARRIERS = ['authorization', ...OTHER_CARRIERS] as const;
 type Carrier = (typeof CARRIERS)[number];
@@ -15,13 +15,6 @@ type Credential = (typeof CREDENTIALS)[number];
 type Row = Record<Carrier, Credential>;
 
 const FOREIGN = 'sk-proj-foreign-key-canary-0123456789';
-const WEBSOCKET: Fields = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Version': '13',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-};
-
 /** All of them: each carrier has each kind of credential. */
 function rows(): Row[] {
   let all: Partial<Row>[] = [{}];

@@ -6,14 +6,7 @@ import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { secretsIn } from '../../support/canaries.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { CREDENTIAL_IN_URL, expectRefusal } from '../../support/refusals.js';
-import { type Fields, head, type RawResponse } from '../../support/raw.js';
-
-const WEBSOCKET: Fields = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Version': '13',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-};
+import { type Fields, head, type RawResponse, WEBSOCKET } from '../../support/raw.js';
 
 describe('a token in ?key=', function () {
   this.timeout(30_000);

@@ -6,7 +6,7 @@ import { expect } from 'chai';
 import { eventually } from '../../support/eventually.js';
 import { frameOf } from '../../support/frames.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
-import { chunk, head, LAST_CHUNK, type RawClient } from '../../support/raw.js';
+import { chunk, head, LAST_CHUNK, type RawClient, WEBSOCKET } from '../../support/raw.js';
 
 const digest = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const CHUNKED = { 'Transfer-Encoding': 'chunked' };
@@ -88,12 +88,7 @@ describe('small pieces', function () {
         });
         upstream.on('end', () => upstream.end());
       });
-      const handshake = head('GET /v1/realtime', scene.secret, {
-        Connection: 'Upgrade',
-        Upgrade: 'websocket',
-        'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-        'Sec-WebSocket-Version': '13',
-      });
+      const handshake = head('GET /v1/realtime', scene.secret, WEBSOCKET);
       const client = await scene.client(scene.post(CHUNKED) + chunk('one') + LAST_CHUNK);
       expect((await client.response()).text).to.equal('one');
       client.send(handshake);

@@ -7,7 +7,7 @@ import { networks } from '../../../config/urls.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon, UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { auditOf, lastAuditOf } from '../../support/management.js';
-import { head, type RawResponse, RawClient } from '../../support/raw.js';
+import { head, type RawResponse, RawClient, WEBSOCKET } from '../../support/raw.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED } from '../../support/refusals.js';
 
 type ForwardedFor = string | readonly string[];
@@ -121,15 +121,9 @@ describe('a limit for each address behind trusted proxies', () => {
     sent(head('GET /v1/models', null, { 'X-Forwarded-For': forwardedFor, ...fields }), peer);
 
   it('uses it for WebSockets too', async () => {
-    const handshake = {
-      Connection: 'Upgrade',
-      Upgrade: 'websocket',
-      'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-      'Sec-WebSocket-Version': '13',
-    };
-    expectRefusal(await from('203.0.113.7', handshake), UNAUTHORIZED);
-    expectRefusal(await from('203.0.113.7', handshake), RATE_LIMITED);
-    expectRefusal(await from('203.0.113.8', handshake), UNAUTHORIZED);
+    expectRefusal(await from('203.0.113.7', WEBSOCKET), UNAUTHORIZED);
+    expectRefusal(await from('203.0.113.7', WEBSOCKET), RATE_LIMITED);
+    expectRefusal(await from('203.0.113.8', WEBSOCKET), UNAUTHORIZED);
   });
 });
 

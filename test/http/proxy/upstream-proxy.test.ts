@@ -11,15 +11,9 @@ import { MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { frameOf } from '../../support/frames.js';
 import { eventually } from '../../support/eventually.js';
 import { overrideDns, trustAuthority } from '../../support/network-overrides.js';
-import { head } from '../../support/raw.js';
+import { head, WEBSOCKET } from '../../support/raw.js';
 import { expectRefusal, UNREACHABLE } from '../../support/refusals.js';
 
-const WEBSOCKET = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
 const NAME = 'provider.test';
 const DIRECT = 'llm.corp.test';
 

@@ -11,7 +11,7 @@ import { TestClock } from '../../support/clock.js';
 import { startDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { frameOf } from '../../support/frames.js';
-import { ask, head, RawClient, startRawProvider } from '../../support/raw.js';
+import { ask, head, RawClient, startRawProvider, WEBSOCKET } from '../../support/raw.js';
 import { nextMessage, Realtime } from '../../support/realtime.js';
 import { expectRefusal, UNAUTHORIZED, UNAVAILABLE, UNREACHABLE } from '../../support/refusals.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
@@ -19,13 +19,6 @@ import { writeUntilItStalls } from '../../support/stall.js';
 
 const SECOND_MS = 1000;
 const IDLE_MS = 120 * SECOND_MS;
-
-const HANDSHAKE = {
-  Connection: 'Upgrade',
-  Upgrade: 'websocket',
-  'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==',
-  'Sec-WebSocket-Version': '13',
-};
 
 const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n';
 
@@ -166,7 +159,7 @@ describe('a WebSocket on /v1', () => {
         const upstream = await startRawProvider(() => undefined);
         const other = await ProxyFixture.open({}, upstream.url);
         try {
-          const client = await other.client(head('GET /v1/realtime', other.secret, HANDSHAKE));
+          const client = await other.client(head('GET /v1/realtime', other.secret, WEBSOCKET));
           await eventually('it is at the provider', () => upstream.requests === 1);
           await act(other);
           expect((await client.response()).status).to.equal(status);
@@ -188,7 +181,7 @@ describe('a WebSocket on /v1', () => {
         await scene.daemon.manage('DELETE', `/manage/tokens/${scene.token.id}`);
         return pass;
       };
-      const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      const client = await scene.client(head('GET /v1/realtime', scene.secret, WEBSOCKET));
       expectRefusal(await client.response(), UNAUTHORIZED);
       expect(await scene.onlyRecord()).to.include({ outcome: 'revoked', status: 401 });
       expect(realtime.conversations).to.be.empty;
@@ -272,7 +265,7 @@ describe('a WebSocket whose token expires', () => {
     const other = await ProxyFixture.open({ REQUEST_TIMEOUT: '2h', UPSTREAM_CONNECT_TIMEOUT: '2h' }, upstream.url);
     try {
       const { token } = await other.daemon.createToken(other.project.id, { duration_hours: 1 });
-      const client = await other.client(head('GET /v1/realtime', token, HANDSHAKE));
+      const client = await other.client(head('GET /v1/realtime', token, WEBSOCKET));
       await client.closed;
       expect(await other.onlyRecord()).to.include({ outcome: 'revoked' });
       await eventually('the provider connection is closed', () => upstream.connections === 0);
@@ -305,7 +298,7 @@ describe('a WebSocket whose reader has stopped', function () {
     });
     scene = await ProxyFixture.open({}, `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`);
     client = connect(Number(new URL(scene.daemon.url).port), '127.0.0.1');
-    client.write(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+    client.write(head('GET /v1/realtime', scene.secret, WEBSOCKET));
     await once(client, 'data');
     client.pause().removeAllListeners('data');
   }
@@ -352,7 +345,7 @@ describe('connections to the upstream', () => {
     try {
       const { client } = await realtime.begin(scene.daemon.url, scene.secret);
       const request = await scene.client(head('GET /v1/models', scene.secret));
-      const second = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      const second = await scene.client(head('GET /v1/realtime', scene.secret, WEBSOCKET));
       await scene.inFlight(3);
       scene.daemon.clock.advance(5 * SECOND_MS);
       expectRefusal(await request.response(), UNAVAILABLE);
@@ -377,7 +370,7 @@ describe('connections to the upstream', () => {
       const { clock, daemon } = scene.daemon;
       await daemon.admission.readBetweenTicks(() => Promise.resolve());
       const timersBefore = clock.pending;
-      const waiting = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      const waiting = await scene.client(head('GET /v1/realtime', scene.secret, WEBSOCKET));
       await scene.inFlight(2);
       waiting.destroy();
       await scene.inFlight(1);
@@ -407,7 +400,7 @@ describe('connections to the upstream', () => {
     if (!isThere) this.skip();
     const scene = await ProxyFixture.open({}, `http://[::1]:${(upstream.address() as AddressInfo).port}`);
     try {
-      const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      const client = await scene.client(head('GET /v1/realtime', scene.secret, WEBSOCKET));
       expect((await client.response()).status).to.equal(101);
     } finally {
       await scene.close();
@@ -424,7 +417,7 @@ describe('connections to the upstream', () => {
       const silent = await startRawProvider(() => undefined);
       const scene = await ProxyFixture.open({ UPSTREAM_CONNECT_TIMEOUT: '5s' }, url(silent.url));
       try {
-        const client = await scene.client(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+        const client = await scene.client(head('GET /v1/realtime', scene.secret, WEBSOCKET));
         if (what !== 'no server listens') {
           await eventually('it connects', () => silent.connections === 1);
           expect(scene.daemon.ended).to.be.empty;
@@ -477,7 +470,7 @@ describe('a stopping daemon with an open WebSocket', () => {
   it('keeps it open also on a connection that carried requests before', async () => {
     const client = await scene.client(head('GET /v1/models', scene.secret));
     expect((await client.response()).status).to.equal(200);
-    client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+    client.send(head('GET /v1/realtime', scene.secret, WEBSOCKET));
     expect((await client.response()).status).to.equal(101);
     const { socket } = realtime.conversations[0]!;
     await stop();
@@ -513,7 +506,7 @@ describe('a handshake without a response while the daemon stops', () => {
     const { daemon, ended, ...at } = await startDaemon({ upstream: upstream.url, clock });
     const { token } = await at.createToken((await at.createProject()).id);
     const stubborn = connect({ port: Number(new URL(at.url).port), host: '127.0.0.1', allowHalfOpen: true });
-    stubborn.write(head('GET /v1/realtime', token, HANDSHAKE));
+    stubborn.write(head('GET /v1/realtime', token, WEBSOCKET));
     await eventually('it is at the provider', () => upstream.requests === 1);
     const stopped = daemon.stop();
     clock.advance(0);
@@ -534,7 +527,7 @@ describe('a request to a listener that serves only /manage', () => {
     const scene = await ProxyFixture.open({ MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
     try {
       const client = await RawClient.to(scene.daemon.managementUrl);
-      client.send(head('GET /v1/realtime', scene.secret, HANDSHAKE));
+      client.send(head('GET /v1/realtime', scene.secret, WEBSOCKET));
       expect((await client.response()).status).to.equal(404);
       client.destroy();
     } finally {
@@ -547,7 +540,7 @@ describe('a daemon with pending migrations', () => {
   it('answers 503 to a handshake', async () => {
     const daemon = await startDaemon({ env: { AUTO_MIGRATE: 'false' } });
     try {
-      const request = head('GET /v1/realtime', `sk-wt-${'0'.repeat(49)}`, HANDSHAKE);
+      const request = head('GET /v1/realtime', `sk-wt-${'0'.repeat(49)}`, WEBSOCKET);
       expectRefusal(await ask(daemon.url, request), UNAVAILABLE);
     } finally {
       await daemon.stop();
