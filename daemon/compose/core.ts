@@ -39,9 +39,9 @@ export interface Core {
   top: TopReports;
   /** Null if the cache is disabled. */
   cache: ResponseCache | null;
-  cacheUpkeep: CacheManager;
+  cacheManager: CacheManager;
   registry: Registry;
-  auditBook: AuditLog;
+  auditLog: AuditLog;
   rateLimits: RateLimits;
   /** Null if this instance does not share its database. */
   clusterSync: ClusterSync | null;
@@ -101,14 +101,14 @@ export async function buildCore(
   const dayTop = new DayTop({ store: stores.usage, flush: () => usage.flush(), clock, log });
   const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers: peers || null, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live, memory });
-  const cacheUpkeep = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
+  const cacheManager = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
   const registry = new Registry(records, admission, clock, {
     defaultOrigin: settings.upstreamBaseUrl.origin,
     onUpstreamChanged(projectId) {
-      cacheUpkeep.dropProject(projectId);
+      cacheManager.dropProject(projectId);
     },
   });
-  const auditBook = new AuditLog(records);
+  const auditLog = new AuditLog(records);
   const clusterSync =
     clusterStore &&
     new ClusterSync({
@@ -123,13 +123,13 @@ export async function buildCore(
       onChange: (change) => {
         // The primary purges the caches of its workers itself, and precisely.
         if (link?.notifications.isOwn && change.kind === 'cache.purged') return;
-        cacheUpkeep.applyRemoteChange(change);
+        cacheManager.applyRemoteChange(change);
       },
       onLostTrack: () => {
-        cacheUpkeep.dropAll();
+        cacheManager.dropAll();
       },
       onRecords: () => {
-        auditBook.wake();
+        auditLog.wake();
         auditFiles.wake();
       },
     });
@@ -192,9 +192,9 @@ export async function buildCore(
     dayTop,
     top,
     cache,
-    cacheUpkeep,
+    cacheManager,
     registry,
-    auditBook,
+    auditLog,
     rateLimits,
     clusterSync,
     startup,

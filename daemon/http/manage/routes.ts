@@ -51,10 +51,10 @@ export interface ManageOptions extends ProjectOptions {
   attempts: Pick<FailedAttempts, 'refuse'>;
   logIns: LoginOptions;
   addressOf: AddressOf;
-  cacheUpkeep: CacheManager;
+  cacheManager: CacheManager;
   /** Whether a target belongs to the proxy, so that its responses may be cached. */
   isForwarded: (target: string) => boolean;
-  auditBook: AuditLog;
+  auditLog: AuditLog;
   usage: Pick<HourlyUsage, 'report'>;
   top: TopReports;
   /** Names for lists that show IDs. */
@@ -201,39 +201,42 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
 }
 
 function cacheHandlers({
-  cacheUpkeep: upkeep,
+  cacheManager,
   isForwarded,
-}: Pick<ManageOptions, 'cacheUpkeep' | 'isForwarded'>): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
+}: Pick<ManageOptions, 'cacheManager' | 'isForwarded'>): Handlers<Pick<Operations, 'readCache' | 'purgeCache'>> {
   return {
-    readCache: () => upkeep.report(),
+    readCache: () => cacheManager.report(),
 
     purgeCache: async ({ body, caller }) => {
       const selection = purgeSelection(body, isForwarded);
       if (selection.kind === 'project' && !isId(selection.projectId)) throw notFound('project');
       const isDryRun = body.dry_run === true;
-      return wirePurged(await (isDryRun ? upkeep.previewPurge(selection) : upkeep.purge(selection, caller)), isDryRun);
+      return wirePurged(
+        await (isDryRun ? cacheManager.previewPurge(selection) : cacheManager.purge(selection, caller)),
+        isDryRun,
+      );
     },
   };
 }
 
 function auditHandlers({
-  auditBook: book,
+  auditLog,
   clock,
 }: ManageOptions): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
   return {
     listAudit: async ({ query }, page) =>
-      wirePage(await book.records(auditFilter(query, clock.now()), page), wireAuditRecord),
+      wirePage(await auditLog.records(auditFilter(query, clock.now()), page), wireAuditRecord),
 
     followAudit: async ({ query, lastEventId }) => {
-      const after = lastEventId === null ? await book.last() : numberOf(lastEventId);
+      const after = lastEventId === null ? await auditLog.last() : numberOf(lastEventId);
       return async function* (signal) {
-        for await (const records of book.follow(after, followFilter(query), signal)) {
+        for await (const records of auditLog.follow(after, followFilter(query), signal)) {
           yield records.map((record) => ({ id: String(record.seq), data: JSON.stringify(wireAuditRecord(record)) }));
         }
       };
     },
 
-    readAuditRecord: async (request) => wireAuditRecord(await book.record(idOf(request, 'record'))),
+    readAuditRecord: async (request) => wireAuditRecord(await auditLog.record(idOf(request, 'record'))),
   };
 }
 

@@ -28,13 +28,13 @@ export function cacheRequestOf(
   const { method = 'GET', url: target = '/' } = req;
   const { cacheControl, forwarded } = fields;
   let values: FieldValues | undefined;
-  const wish = requestDirectivesOf(
+  const directives = requestDirectivesOf(
     { method, hasBody: body !== null, cacheControl },
     () => (values ??= fieldsOf(forwarded)),
   );
-  if (wish === null) return null;
+  if (directives === null) return null;
   return {
-    directives: wish,
+    directives,
     projectId: pass.projectId,
     upstreamDigest: pass.upstreamDigest,
     method,
