@@ -132,7 +132,7 @@ const busOf = (link: NonNullable<BuildContext['link']>) =>
 function statusSourcesOf(
   { settings, clock, version, instanceId }: BuildContext,
   { migrations, cache }: Core,
-  { proxy, upgrades, pulse }: Traffic,
+  { proxy, upgrades, recentTraffic }: Traffic,
   { records, bus, auditFiles, crew }: ManagedStorage,
   probes: Probes,
 ): StatusSources {
@@ -145,7 +145,7 @@ function statusSourcesOf(
     databaseDriver: settings.databaseDriver,
     migrations: migrations.status,
     population: populationOf(records, clock),
-    pulse,
+    recentTraffic,
     cache,
     inFlight: () => {
       const { http, websocket } = crew?.figures.gauges ?? { http: proxy.inFlight, websocket: upgrades.inFlight };

@@ -16,7 +16,7 @@ export interface StatusSources {
   databaseDriver: string;
   migrations: () => Promise<{ current: string | null; pending: readonly string[] }>;
   population: CountPopulation;
-  pulse: RecentTraffic;
+  recentTraffic: RecentTraffic;
   /** Null if the cache is disabled. */
   cache: Pick<ResponseCache, 'backend'> | null;
   inFlight: () => number;
@@ -28,7 +28,7 @@ export interface StatusSources {
 
 /** Takes little more than a second, even if the database and Redis are unavailable. */
 export async function statusOf(sources: StatusSources): Promise<StatusReport> {
-  const { probes, clock, pulse, migrations } = sources;
+  const { probes, clock, recentTraffic, migrations } = sources;
   const { missing, degraded, isDatabaseUp, isRedisUp } = await checkDependencies(probes);
   // Not read from a database that does not respond: the caller would have to wait.
   const schema = isDatabaseUp ? await migrations().catch(() => null) : null;
@@ -50,7 +50,7 @@ export async function statusOf(sources: StatusSources): Promise<StatusReport> {
     audit: sources.audit(),
     population: isDatabaseUp && schema?.current ? await sources.population() : null,
     inFlight: sources.inFlight(),
-    traffic: pulse.report(),
+    traffic: recentTraffic.report(),
     cache: sources.cache?.backend ?? 'off',
     workers: sources.workers(),
   };

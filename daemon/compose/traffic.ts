@@ -45,7 +45,7 @@ export interface Traffic {
   /** Hands the record of a completed request to all recorders. */
   record: OnEnded;
   addressOf: AddressOf;
-  pulse: RecentTraffic;
+  recentTraffic: RecentTraffic;
   /** Null if metrics are disabled. */
   metrics: Metrics | null;
   heap: HeapGuard;
@@ -68,7 +68,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const contents = new ContentReaders({ openDecoder, clock, maxCaptured: mostCaptured });
   if (cache) cache.reportsError = contents.reportsError;
   const addressOf = addressesBehind(settings.trustedProxies);
-  const pulse = new RecentTraffic(clock);
+  const recentTraffic = new RecentTraffic(clock);
   const metrics =
     settings.metricsEnabled && !link
       ? await metricsOf({
@@ -82,7 +82,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
       : null;
   const recorders = external.toPrimary
     ? [external.toPrimary, external.onEnded].filter((each) => each !== undefined)
-    : recordersOf({ core, external, metrics, pulse });
+    : recordersOf({ core, external, metrics, recentTraffic });
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);
   };
@@ -117,7 +117,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
     connections,
     record,
     addressOf,
-    pulse,
+    recentTraffic,
     metrics,
     heap,
     bounds,
@@ -128,11 +128,11 @@ interface RecorderSources {
   core: Core;
   external: ExternalRecorders;
   metrics: Metrics | null;
-  pulse: RecentTraffic;
+  recentTraffic: RecentTraffic;
 }
 
 /** The recorders of completed requests on /v1, in the order in which they are called. */
-function recordersOf({ core, external, metrics, pulse }: RecorderSources): readonly OnEnded[] {
+function recordersOf({ core, external, metrics, recentTraffic }: RecorderSources): readonly OnEnded[] {
   const { bus, auditFiles, onEnded } = external;
   const all: (OnEnded | null)[] = [
     core.usage.record,
@@ -149,7 +149,7 @@ function recordersOf({ core, external, metrics, pulse }: RecorderSources): reado
         metrics.record(ended);
       }),
     (ended) => {
-      pulse.record(ended);
+      recentTraffic.record(ended);
       core.recentTop.record(ended);
     },
   ];
