@@ -8,7 +8,7 @@ import { isLoading, toggled } from '../state/feeds.js';
 import { applied } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
-import { type State, type Transition, view } from '../state/state.js';
+import { andThen, type State, type Transition, view } from '../state/state.js';
 import * as token from '../state/token.js';
 import { firstOf, named } from './binding.js';
 
@@ -81,9 +81,7 @@ export function showEvents(state: State, filter: string): Transition {
     { ...state, events: { ...events, opened: null, isFollowing: true } },
     { screen: 'events' },
   );
-  const [shown, ...effects] = applied(above, filter);
-  const [next, ...more] = refreshed(shown);
-  return [next, ...effects, ...more];
+  return andThen(applied(above, filter), refreshed);
 }
 
 /** Opens or closes the details of the item under the cursor. */

@@ -6,7 +6,7 @@ import * as forms from '../state/forms.js';
 import { edited, inserted, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
 import type { ContextChoice, Layer } from '../state/layers.js';
-import { layer, type State, type Transition, view, withLayer } from '../state/state.js';
+import { andThen, layer, type State, type Transition, view, withLayer } from '../state/state.js';
 import { firstKeyOf, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
 import { act, CHOICE_BINDINGS } from './choosing.js';
 import { COLUMN_BINDINGS } from './columns.js';
@@ -58,9 +58,7 @@ export function key(state: State, pressed: string): Transition {
   // A terminal sends Escape followed quickly by another key as that key with Alt.
   const [, rest] = /^alt\+(.+)$/.exec(pressed) ?? [];
   if (rest === undefined) return [state];
-  const [escaped, ...effects] = key(state, 'escape');
-  const [next, ...more] = key(escaped, rest);
-  return [next, ...effects, ...more];
+  return andThen(key(state, 'escape'), (escaped) => key(escaped, rest));
 }
 
 /** A message about the screen that the key left is of no use on another screen. */

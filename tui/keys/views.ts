@@ -2,7 +2,7 @@
 import { refreshed } from '../state/refreshing.js';
 import type { SavedView } from '../state/saved.js';
 import { openView, shownView, tabbedViews } from '../state/saved-views.js';
-import { DETAIL_SCREENS, type Screen, type State, TABS, type Transition } from '../state/state.js';
+import { andThen, DETAIL_SCREENS, type Screen, type State, TABS, type Transition } from '../state/state.js';
 import { type Binding, named } from './binding.js';
 
 const EVERYWHERE: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
@@ -11,10 +11,7 @@ export const VIEW_KEYS = ['8', '9', '0'] as const;
 const PLACES = ['first', 'second', 'third'] as const;
 
 export function shown(state: State, view: SavedView | undefined): Transition {
-  if (!view) return [state];
-  const [opened, ...effects] = openView(state, view);
-  const [next, ...more] = refreshed(opened);
-  return [next, ...effects, ...more];
+  return view ? andThen(openView(state, view), refreshed) : [state];
 }
 
 /** The next view, in a circle; from a list that is no view, the first or the last one. */

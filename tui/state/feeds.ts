@@ -8,7 +8,7 @@
  */
 import { parseFilter } from '../../console/query/filter.js';
 import { mayRequest } from './connection.js';
-import type { DataRequest, Effect, Stream, Streamed } from './exchange.js';
+import type { DataRequest, Stream, Streamed } from './exchange.js';
 import {
   detailToggled,
   emptyFeed,
@@ -28,7 +28,7 @@ import {
   withOlderItems,
 } from './feed.js';
 import { feedRows } from './rows.js';
-import { type State, type Transition, view, withMessage } from './state.js';
+import { type State, type Transition, view, withMessage, loads } from './state.js';
 import * as token from './token.js';
 
 export type FeedName = 'audit' | 'events';
@@ -104,8 +104,6 @@ function newestPage(state: State, of: FeedName): DataRequest[] {
   const query = newestQuery(state, of);
   return query === null ? [] : [requestOf(of, query)];
 }
-
-const loads = (requests: readonly DataRequest[]) => requests.map((request): Effect => ({ do: 'load', request }));
 
 /** The stream is not open yet, or not any more: later items may be missing. */
 function interrupted(feed: Items): Items {

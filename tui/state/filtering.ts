@@ -10,7 +10,7 @@ import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { SAVED_SCREENS } from './saved.js';
 import type { Prompt } from './layers.js';
-import { type State, type Transition, view, withLayer } from './state.js';
+import { type State, type Transition, view, withLayer, loads } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 
@@ -121,5 +121,5 @@ export function applied(state: State, filter: string): Transition {
 /** Words are applied at once; another project needs a request. */
 function askedTop(state: State, filter: string): Transition {
   const next = top.asked(state, { filter });
-  return [next, ...top.dataRequests(next).map((request): Effect => ({ do: 'load', request }))];
+  return [next, ...loads(top.dataRequests(next))];
 }

@@ -8,12 +8,12 @@ import type {
   WireTop,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
-import type { DataRequest, Effect, Named } from './exchange.js';
+import type { DataRequest, Named } from './exchange.js';
 import { opened } from './navigation.js';
 import { underCursor } from './projects.js';
 import { detailColumns, recordRows } from './record-rows.js';
 import { listRows } from './rows.js';
-import { type ProjectDetail, type State, type Transition, view, withMessage } from './state.js';
+import { type ProjectDetail, type State, type Transition, view, withMessage, loads } from './state.js';
 import { dayBefore } from './token.js';
 
 /** Opens the detail. */
@@ -22,7 +22,7 @@ export function open(state: State, id: string): Transition {
     ...opened(state, { screen: 'project', id }),
     project: { id, usage: null, changes: null, busiest: { token: null, model: null }, now: null, top: 0 },
   };
-  return [next, ...dataRequests(next, id).map((request): Effect => ({ do: 'load', request }))];
+  return [next, ...loads(dataRequests(next, id))];
 }
 
 export function dataRequests(state: State, id: string): DataRequest[] {

@@ -4,7 +4,7 @@ import type { Effect, DataRequest, Stream } from './exchange.js';
 import * as feeds from './feeds.js';
 import { whyFilterInvalid } from './filtering.js';
 import { countRequests } from './saved-views.js';
-import { layer, withMessage, type State, type Transition, view } from './state.js';
+import { layer, withMessage, type State, type Transition, view, loads } from './state.js';
 import * as project from './project.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
@@ -44,7 +44,7 @@ export function refreshed(state: State): Transition {
   const isListAsked = isList && tokens.filterQuery(state) !== null;
   const begun = requesting(state, isListAsked ? [...kinds, 'tokens'] : kinds);
   const [next, ...ofTokens] = isList ? tokens.refreshed(begun) : [begun];
-  const asked = all.map((request): Effect => ({ do: 'load', request }));
+  const asked = loads(all);
   const problem = whyFilterInvalid(next);
   return [problem === null ? next : withMessage(next, problem, 'bad'), ...asked, ...ofTokens, wake(next)];
 }

@@ -1,13 +1,13 @@
 /** Saved views: storing, opening and counting them. */
 import { withoutSecrets } from '../../console/escape.js';
 import { parseFilter } from '../../console/query/filter.js';
-import type { DataRequest, Effect } from './exchange.js';
+import type { DataRequest } from './exchange.js';
 import * as feeds from './feeds.js';
 import { knownNames, screenOf } from './filtering.js';
 import { filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { isViewName, MAX_VIEW_FILTER, MAX_VIEWS, type SavedChange, type SavedView, withSavedChange } from './saved.js';
-import { PROJECT_ORDERS, type State, TOKEN_ORDERS, type Transition, withMessage } from './state.js';
+import { PROJECT_ORDERS, type State, TOKEN_ORDERS, type Transition, withMessage, loads } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 
@@ -46,7 +46,7 @@ export function saveView(state: State, name: string): Transition {
   const [next, ...effects] = changed(state, { what: 'view', view: saved });
   const isTop = state.views.length === 1;
   const shown: State = isTop ? { ...next, views: [{ screen, saved: name }] } : next;
-  const counts = countRequests(shown).map((request): Effect => ({ do: 'load', request }));
+  const counts = loads(countRequests(shown));
   return [withMessage(shown, `${isNew ? 'Saved' : 'Replaced'} the view ${name}`, 'good'), ...effects, ...counts];
 }
 

@@ -277,6 +277,15 @@ export interface UndoHistory {
 /** The next state, and the effects to run. */
 export type Transition = readonly [State, ...Effect[]];
 
+/** Another transition after the first one. The effects of both are run. */
+export function andThen([state, ...effects]: Transition, next: (state: State) => Transition): Transition {
+  const [after, ...more] = next(state);
+  return [after, ...effects, ...more];
+}
+
+export const loads = (requests: readonly DataRequest[]): Effect[] =>
+  requests.map((request) => ({ do: 'load', request }));
+
 export const view = (state: State): View => state.views.at(-1) ?? { screen: 'overview' };
 export const layer = (state: State): Layer | undefined => state.layers.at(-1);
 

@@ -2,11 +2,11 @@
 import { TOKEN_LINES } from '../../console/columns/tokens.js';
 import type { WireEvent, WireToken, WireUsageLine } from '../../daemon/api/contract.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
-import type { Effect, DataRequest, Stream, TokenHistory } from './exchange.js';
+import type { DataRequest, Stream, TokenHistory } from './exchange.js';
 import { opened } from './navigation.js';
 import { detailColumns, recordRows } from './record-rows.js';
 import { listRows } from './rows.js';
-import { daemonNow, type State, type Transition, type TokenDetail, view } from './state.js';
+import { daemonNow, type State, type Transition, type TokenDetail, view, loads } from './state.js';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
@@ -37,7 +37,7 @@ export const isShown = (state: State, id: string) => {
 /** Opens the detail. @param known the token as far as loaded, to show at once. */
 export function open(state: State, id: string, known: WireToken | null): Transition {
   const next = { ...opened(state, { screen: 'token', id }), token: emptyDetail(known) };
-  return [next, ...dataRequests(next, id).map((request): Effect => ({ do: 'load', request }))];
+  return [next, ...loads(dataRequests(next, id))];
 }
 
 export function dataRequests(state: State, id: string): DataRequest[] {

@@ -22,7 +22,16 @@ import { listRows } from './rows.js';
 import { NOTHING_SAVED } from './saved.js';
 import { withCount } from './saved-views.js';
 import type { Reveal } from './layers.js';
-import { bulkActivity, type Sample, withMessage, type State, type Transition, view, withLayer } from './state.js';
+import {
+  andThen,
+  bulkActivity,
+  type Sample,
+  withMessage,
+  type State,
+  type Transition,
+  view,
+  withLayer,
+} from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
@@ -128,10 +137,7 @@ function withQueuedKeys(state: State, press: Press): Transition {
   const top = state.layers.at(-1);
   if (top?.kind !== 'contexts') return [state];
   return top.queuedKeys.reduce<Transition>(
-    ([before, ...effects], key) => {
-      const [after, ...more] = press.key(before, key);
-      return [after, ...effects, ...more];
-    },
+    (before, key) => andThen(before, (next) => press.key(next, key)),
     [withLayer(state, { ...top, queuedKeys: [] })],
   );
 }

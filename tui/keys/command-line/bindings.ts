@@ -4,7 +4,7 @@ import { onCommandLine, recalled, remembered, withLine, withTop } from '../../st
 import { lineOf } from '../../state/line.js';
 import { closed } from '../../state/navigation.js';
 import type { CommandLine } from '../../state/layers.js';
-import { type State, type Transition, withLayer } from '../../state/state.js';
+import { andThen, type State, type Transition, withLayer } from '../../state/state.js';
 import { type Binding, named } from '../binding.js';
 import { act } from '../choosing.js';
 import { type Candidate, candidates, splitLine } from './candidates.js';
@@ -36,9 +36,7 @@ function unknown(text: string, word: string): CommandProblem {
 function taken(state: State, top: CommandLine, candidate: Candidate): Transition {
   if (candidate.kind === 'action') {
     const { binding } = candidate;
-    const [next, ...effects] = remembered(closed(state), binding.label);
-    const [acted, ...more] = act(next, binding);
-    return [acted, ...effects, ...more];
+    return andThen(remembered(closed(state), binding.label), (next) => act(next, binding));
   }
   const next = inserted(state, top, candidate);
   const line = splitLine(next.line.text);
@@ -68,9 +66,7 @@ function ran(state: State, top: CommandLine, command: Command, argument: string,
       ? command.run(closed(state), argument)
       : { message: `${command.name} takes no argument`, at: argument.indexOf(extra), length: extra.length };
   if (!isTransition(done)) return [withProblem(state, top, { ...done, at: at + done.at })];
-  const [next, ...effects] = done;
-  const [stored, ...more] = remembered(next, top.line.text);
-  return [stored, ...effects, ...more];
+  return andThen(done, (next) => remembered(next, top.line.text));
 }
 
 const isTransition = (done: Transition | CommandProblem): done is Transition => Array.isArray(done);

@@ -12,7 +12,7 @@ import * as navigation from '../../state/navigation.js';
 import { refreshed } from '../../state/refreshing.js';
 import type { SavedView } from '../../state/saved.js';
 import * as views from '../../state/saved-views.js';
-import type { State, Tab, Transition } from '../../state/state.js';
+import { andThen, type State, type Tab, type Transition } from '../../state/state.js';
 import * as token from '../../state/token.js';
 import { loadedTokens } from '../../state/tokens.js';
 import * as tops from '../../state/top.js';
@@ -52,9 +52,7 @@ const filtered = (name: FilteredScreen & Tab, aliases: readonly string[], meanin
     const [problem] = problems;
     if (problem) return problem;
     if (!isComplete) return { message: 'the filter is incomplete', at: text.trimEnd().length, length: 0 };
-    const [shown, ...effects] = applied(navigation.toTab(state, name), text.trim());
-    const [next, ...more] = refreshed(shown);
-    return [next, ...effects, ...more];
+    return andThen(applied(navigation.toTab(state, name), text.trim()), refreshed);
   },
 });
 
