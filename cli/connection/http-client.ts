@@ -4,7 +4,6 @@
  */
 import { Agent, globalAgent, type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
 import { Readable } from 'node:stream';
-import { shortGet } from './short-get.js';
 import type { Fetch, FetchInit, FetchResponse } from '../../daemon/api/client.js';
 
 /** A page of the largest list has about 1 MB. */
@@ -19,15 +18,6 @@ export function fetchWithHttp(socketPath?: string): Fetch {
   return async (url, init) => {
     const { signal } = init;
     const isTls = url.protocol === 'https:';
-    // Most commands send one request.
-    if (lastUsed === 0 && !isTls && init.method === 'GET' && init.headers?.accept === 'application/json') {
-      lastUsed = process.uptime();
-      const response = await shortGet(url, init, socketPath).catch((error: unknown) => {
-        throw failureOf(error, signal);
-      });
-      if (response) return response;
-      signal.throwIfAborted();
-    }
     const { request, agent } = isTls
       ? await import('node:https').then((https) => ({ request: https.request, agent: https.globalAgent }))
       : { request: httpRequest, agent: unixAgent ?? globalAgent };
