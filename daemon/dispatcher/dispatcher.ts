@@ -11,7 +11,7 @@ import type { Backend } from './backends/backend.js';
 import { consumerName } from './consumer-name.js';
 import { Deliverer } from './deliverer.js';
 import { PendingDeliveries } from './pending-deliveries.js';
-import { Intake } from './intake.js';
+import { EventReader } from './event-reader.js';
 import { DispatcherMetrics } from './metrics.js';
 import { BackendHealth } from './backend-health.js';
 import { createProbeServer } from './probes.js';
@@ -67,12 +67,12 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
   });
   const stream = openStream(settings, consumer.name, clock, log);
   const deliverer = new Deliverer({ backend, stream, pending, backendHealth, metrics, clock, log });
-  const intake = new Intake({ stream, pending, metrics, clock, log, claimIdleMs, isOnce });
+  const reader = new EventReader({ stream, pending, metrics, clock, log, claimIdleMs, isOnce });
 
   let isDraining = false;
   const state = () => ({
     missing: [
-      ...(intake.problem ? [intake.problem] : []),
+      ...(reader.problem ? [reader.problem] : []),
       ...(backendHealth.isPaused ? ['credential'] : []),
       ...(isDraining ? ['draining'] : []),
     ],
@@ -85,17 +85,17 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
   if (server) await listen(server, dispatcherListenAddress);
   await stream.connection.open();
   deliverer.start();
-  const reading = intake.run();
-  const stopUpkeep = startUpkeep({ stream, pending, deliverer, intake, metrics, clock, claimIdleMs });
+  const reading = reader.run();
+  const stopUpkeep = startUpkeep({ stream, pending, deliverer, reader, metrics, clock, claimIdleMs });
   const done = isOnce ? untilDone() : new Promise<never>(() => undefined);
 
-  /** Waits until the intake has ended and every event is delivered and acknowledged, or gives up. */
+  /** Waits until the reader has ended and every event is delivered and acknowledged, or gives up. */
   async function untilDone(): Promise<'done' | GiveUpReason> {
     let unavailableSinceMs: number | null = null;
     for (;;) {
-      if (intake.hasEnded && pending.size === 0 && pending.delivered.size === 0) return 'done';
+      if (reader.hasEnded && pending.size === 0 && pending.delivered.size === 0) return 'done';
       const nowMs = clock.monotonic();
-      unavailableSinceMs = intake.problem === null ? null : (unavailableSinceMs ?? nowMs);
+      unavailableSinceMs = reader.problem === null ? null : (unavailableSinceMs ?? nowMs);
       if (unavailableSinceMs !== null && nowMs - unavailableSinceMs > shutdownGraceMs) return 'Redis unavailable';
       const { failingSinceMs, isPaused } = backendHealth;
       if (isPaused) return 'credential refused';
@@ -118,7 +118,7 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
       isDraining = true;
       server?.stopKeepAlive();
       log.info('draining', { in_hand: pending.size });
-      intake.stop();
+      reader.stop();
       await Promise.all([reading, deliverer.stop(shutdownGraceMs)]);
       stopUpkeep();
       await withTimeout(clock, RELEASE_WITHIN_MS, releaseEvents(), () => undefined);

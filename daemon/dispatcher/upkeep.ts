@@ -3,7 +3,7 @@ import type { Clock } from '../core/ports.js';
 import { every } from '../core/timing.js';
 import type { Deliverer } from './deliverer.js';
 import type { PendingDeliveries } from './pending-deliveries.js';
-import type { Intake } from './intake.js';
+import type { EventReader } from './event-reader.js';
 import type { DispatcherMetrics } from './metrics.js';
 import type { EventStream } from './stream.js';
 
@@ -18,7 +18,7 @@ export interface UpkeepOptions {
   stream: EventStream;
   pending: PendingDeliveries;
   deliverer: Deliverer;
-  intake: Pick<Intake, 'problem'>;
+  reader: Pick<EventReader, 'problem'>;
   metrics: DispatcherMetrics;
   clock: Clock;
   claimIdleMs: number;
@@ -26,9 +26,9 @@ export interface UpkeepOptions {
 
 /** A task that fails because Redis is unavailable runs again next time. @returns a function that stops the tasks. */
 export function startUpkeep(options: UpkeepOptions): () => void {
-  const { stream, pending, deliverer, intake, metrics, clock, claimIdleMs } = options;
-  // Before the intake has created the consumer group, Redis would refuse these commands, and the log would report it.
-  const whileReading = (action: () => Promise<void>) => () => (intake.problem ? Promise.resolve() : action());
+  const { stream, pending, deliverer, reader, metrics, clock, claimIdleMs } = options;
+  // Before the reader has created the consumer group, Redis would refuse these commands, and the log would report it.
+  const whileReading = (action: () => Promise<void>) => () => (reader.problem ? Promise.resolve() : action());
   const stops = [
     // Other dispatchers must not take over pending events, such as those of a slow delivery or an unavailable backend.
     every(clock, Math.min(claimIdleMs / 3, MAX_RENEWAL_MS), async () => {

@@ -14,7 +14,7 @@ const BLOCK_MS = 500;
 const PAGE = 100;
 const MAX_SWEEP_MS = 5_000;
 
-export interface IntakeOptions {
+export interface EventReaderOptions {
   stream: EventStream;
   pending: PendingDeliveries;
   metrics: DispatcherMetrics;
@@ -28,8 +28,8 @@ export interface IntakeOptions {
 
 type Progress = 'continue' | 'finished';
 
-export class Intake {
-  readonly #options: IntakeOptions;
+export class EventReader {
+  readonly #options: EventReaderOptions;
   readonly #backoff = new Backoff(100, 5_000);
   /** What prevents reading events; null if nothing does. */
   #problem: 'redis' | 'stream' | null = 'redis';
@@ -44,7 +44,7 @@ export class Intake {
   #sweepAtMs = 0;
   #isSweptOnce = false;
 
-  constructor(options: IntakeOptions) {
+  constructor(options: EventReaderOptions) {
     this.#options = options;
   }
 
