@@ -128,23 +128,5 @@ export function behavesInAudit(given: ContractContext): void {
         expect(exitCode, out + err).to.equal(0);
       }
     });
-
-    it('is exported completely by the command line', async () => {
-      const { exitCode, out, err } = await given.system.llmp([
-        'audit',
-        'list',
-        '--action',
-        'token.create',
-        '-o',
-        'jsonl',
-      ]);
-      expect(exitCode, err).to.equal(0);
-      const ids = out
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => (JSON.parse(line) as { id: string }).id);
-      expect(ids).to.have.lengthOf(await countOf(`action = 'token.create'`));
-      expect(new Set(ids).size).to.equal(ids.length);
-    });
   });
 }

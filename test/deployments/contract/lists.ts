@@ -141,17 +141,5 @@ export function behavesInLists(given: ContractContext): void {
         });
       }
     });
-
-    it('reject the cursor of another list', async () => {
-      const page = await given.system.manage('GET', '/manage/tokens?limit=1');
-      const cursor = /cursor=([^&>]+)/.exec(page.headers.get('link') ?? '')?.[1] ?? '';
-      for (const [query, status] of [
-        ['limit=2', 200],
-        ['sort=name', 400],
-        ['state=active', 400],
-      ] as const) {
-        expect((await given.system.manage('GET', `/manage/tokens?${query}&cursor=${cursor}`)).status).to.equal(status);
-      }
-    });
   });
 }

@@ -135,13 +135,6 @@ describe('streams of events', function () {
       expect(refused).to.include({ kind: 'unavailable' });
     });
 
-    it('answer HEAD without a body', async () => {
-      const answer = await fetch(url, { method: 'HEAD' });
-      expect(answer.headers.get('content-type')).to.equal('text/event-stream');
-      expect(await answer.text()).to.equal('');
-      expect(streams.size).to.equal(0);
-    });
-
     it('are cut, not ended, if their feed fails', async () => {
       source.failure = new Error('no database');
       const { body } = await fetch(url);
