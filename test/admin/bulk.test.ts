@@ -1,11 +1,13 @@
 /** Changes of many tokens at once: those that are selected, or all that match a filter. */
 import { expect } from 'chai';
-import type { WireProject } from '../../daemon/api/contract.js';
+import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf } from '../support/management.js';
 import { makeTokens } from '../support/many-tokens.js';
 import { adminForEachTest, type Fields, loggedIn, type PageResult } from './test-browser.js';
+
+const MISSING = '00000000-0000-4000-8000-000000000000';
 
 describe('changes of many tokens in the Admin UI', () => {
   const { daemon, browser } = adminForEachTest();
@@ -81,13 +83,50 @@ describe('changes of many tokens in the Admin UI', () => {
     expect((await confirm(again)).html).to.include('>3 tokens revoked.<');
   });
 
-  it('list those that were not changed', async () => {
+  it('revoke the selected tokens, and no others', async () => {
+    await create(4, 'ci');
+    const ids = (await daemon.manage('GET', '/manage/tokens?sort=name')).body as WireToken[];
+    const [one, two, three, four] = ids.map(({ id }) => id);
+    const marked = [one, two, three].map((id) => ['id', id!]);
+    await daemon.manage('DELETE', `/manage/tokens/${three}`);
+    for (const { id } of ids) expect((await browser.get('tokens')).html).to.include(`name="id" value="${id}"`);
+
+    const before = await auditOf(daemon);
+    const asked = await browser.post('tokens/marked', [['what', 'revoke'], ...marked]);
+    expect(asked.html).to.include('Revoke 3 tokens?').and.to.include('name="confirmed"');
+    expect(await auditOf(daemon), 'only asked').to.deep.equal(before);
+    const confirmed = [['what', 'revoke'], ['confirmed', 'yes'], ['reason', 'leaked'], ...marked];
+    expect((await browser.post('tokens/marked', [...confirmed, ['form_token', 'another']])).status).to.equal(403);
+    expect(await auditOf(daemon), 'without the CSRF token').to.deep.equal(before);
+
+    const done = await browser.post('tokens/marked', [...confirmed, ['id', MISSING]]);
+    expect(done.html)
+      .to.include('2 tokens revoked.')
+      .and.to.include('1 token was already revoked.')
+      .and.to.include('1 token not revoked:')
+      .and.to.include('not found');
+    const records = (await auditOf(daemon)).slice(before.length).filter(({ outcome }) => outcome === 'success');
+    expect(records.map(({ action, reason, token_id: id }) => [action, reason, id])).to.have.deep.members([
+      ['token.revoke', 'leaked', one],
+      ['token.revoke', 'leaked', two],
+    ]);
+    expect((await daemon.token(four!)).state).to.equal('active');
+    const back = await browser.post('tokens/marked', [['what', 'reactivate'], ['confirmed', 'yes'], ...marked]);
+    expect(back.html).to.include('3 tokens reactivated.');
+    expect((await browser.post('tokens/marked', { what: 'revoke' })).html).to.include('no tokens selected');
+  });
+
+  it('list those whose change has an unknown result', async () => {
     await create(70, 'ci');
     const asked = await ask('q=ci');
     let changes = 0;
     daemon.daemon.stores.records.refuseChangesWhile(() => (++changes > 10 ? 'the disk is full' : null));
     const { html } = await confirm(asked);
-    expect(html).to.include('10 tokens revoked.').and.to.include('It is unknown whether 60 tokens were revoked.');
+    expect(html)
+      .to.include('10 tokens revoked.')
+      .and.to.include('It is unknown whether 60 tokens were revoked.')
+      .and.to.include('temporarily unavailable')
+      .and.not.to.include('not revoked');
     expect(html.match(/<li><a href="\/admin\/tokens\//g)).to.have.length(50);
     expect(html).to.include('And 10 more.');
   });

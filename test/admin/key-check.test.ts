@@ -50,6 +50,7 @@ describe('a key on a page of the Admin UI', () => {
     for (const [to, fields] of [
       ['projects/new', CREATE],
       [`projects/${project.id}/key`, { api_key: KEY, check_key: 'yes' }],
+      [`projects/${project.id}/provider`, { ...CREATE, provider: 'other', base_url: provider.url, auth: 'bearer' }],
     ] as const) {
       const { status, html } = await browser.post(to, fields);
       expect(status, to).to.equal(400);

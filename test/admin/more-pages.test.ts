@@ -1,12 +1,9 @@
-/** Bulk changes, usage reports, exports, and code examples for new tokens. */
+/** Usage reports, exports, and code examples for new tokens. */
 import { expect } from 'chai';
-import { mkdirSync, renameSync } from 'node:fs';
 import type { WireProject } from '../../daemon/api/contract.js';
-import { allCopied, changesFile } from '../support/audit-files.js';
 import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
-import { auditOf } from '../support/management.js';
 import { json, startProvider } from '../support/provider.js';
 import { adminForEachTest, loggedIn, TestBrowser } from './test-browser.js';
 
@@ -16,90 +13,6 @@ describe('the pages of the Admin UI', () => {
 
   beforeEach(async () => {
     project = await daemon.createProject({ name: 'web' });
-  });
-
-  /** Sends a form in which fields can be repeated. */
-  const send = (to: string, fields: string[][]) => {
-    const form = new URLSearchParams([['form_token', browser.formToken], ...(fields as [string, string][])]);
-    const headers = {
-      origin: `http://${browser.host}`,
-      'content-type': 'application/x-www-form-urlencoded',
-    };
-    return browser.send('POST', to, headers, form.toString());
-  };
-
-  describe('for several tokens at once', () => {
-    it('revoke the selected tokens after a confirmation, with one record each', async () => {
-      const tokens = [];
-      for (const name of ['one', 'two', 'three', 'four']) tokens.push(await daemon.createToken(project.id, { name }));
-      await daemon.manage('DELETE', `/manage/tokens/${tokens[2]!.id}`);
-      const { html } = await browser.get('tokens');
-      for (const { id } of tokens) expect(html).to.include(`name="id" value="${id}"`);
-      const marked = tokens.slice(0, 3).map(({ id }) => ['id', id]);
-
-      const before = (await auditOf(daemon)).length;
-      const asked = await send('tokens/marked', [['what', 'revoke'], ...marked]);
-      expect(asked.html).to.include('Revoke 3 tokens?').and.to.include('name="confirmed"');
-      expect(await auditOf(daemon), 'only asked').to.have.length(before);
-
-      const confirmed = [['what', 'revoke'], ['confirmed', 'yes'], ['reason', 'leaked'], ...marked];
-      const done = await send('tokens/marked', confirmed);
-      expect(done.html).to.include('2 tokens revoked.').and.to.include('1 token was already revoked.');
-      const records = (await auditOf(daemon)).slice(before);
-      expect(records.map(({ action, reason, token_id: id }) => [action, reason, id])).to.have.deep.members([
-        ['token.revoke', 'leaked', tokens[0]!.id],
-        ['token.revoke', 'leaked', tokens[1]!.id],
-      ]);
-      expect((await daemon.token(tokens[3]!.id)).state).to.equal('active');
-
-      const back = await send('tokens/marked', [['what', 'reactivate'], ['confirmed', 'yes'], ...marked]);
-      expect(back.html).to.include('3 tokens reactivated.');
-    });
-
-    it('list tokens that were not changed, and change nothing without the CSRF token', async () => {
-      const { id } = await daemon.createToken(project.id);
-      const missing = '00000000-0000-4000-8000-000000000000';
-      const fields = [
-        ['what', 'revoke'],
-        ['confirmed', 'yes'],
-        ['id', id],
-      ];
-      const own = browser.formToken;
-      browser.formToken = 'another';
-      expect((await send('tokens/marked', fields)).status).to.equal(403);
-      expect((await daemon.token(id)).state).to.equal('active');
-      browser.formToken = own;
-
-      const long = await send('tokens/marked', [...fields, ['reason', 'x'.repeat(201)]]);
-      expect(long.status).to.equal(400);
-      expect(long.html).to.include('The reason must be at most 200 characters');
-      const done = await send('tokens/marked', [...fields, ['id', missing]]);
-      expect(done.html)
-        .to.include('1 token revoked.')
-        .and.to.include('1 token not revoked:')
-        .and.to.include('not found');
-      expect((await send('tokens/marked', [['what', 'revoke']])).html).to.include('no tokens selected');
-    });
-
-    it('report changes with an unknown result as unknown, not as refused', async () => {
-      const { id } = await daemon.createToken(project.id);
-      const path = changesFile(daemon);
-      await allCopied(daemon);
-      renameSync(path, `${path}.1`);
-      mkdirSync(path);
-      await daemon.createToken(project.id);
-      await eventually('changes are answered 503', () => daemon.daemon.auditFiles.whyNoChanges !== null);
-      const fields = [
-        ['what', 'revoke'],
-        ['confirmed', 'yes'],
-        ['id', id],
-      ];
-      const { html } = await send('tokens/marked', fields);
-      expect(html)
-        .to.include('It is unknown whether 1 token was revoked.')
-        .and.to.include('temporarily unavailable')
-        .and.not.to.include('not revoked');
-    });
   });
 
   describe('of usage', () => {

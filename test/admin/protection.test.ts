@@ -2,24 +2,18 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { storedIn } from '../support/management.js';
+import { perSuite } from '../support/per-test.js';
 import { RawClient } from '../support/raw.js';
-import { type Fields, TestBrowser } from './test-browser.js';
+import { type Fields, loggedIn, TestBrowser } from './test-browser.js';
 
 const POLICY =
   "default-src 'none';script-src 'self';style-src 'self';img-src 'self' data:;connect-src 'self';form-action 'self';base-uri 'none';frame-ancestors 'none'";
 
 describe('the Admin UI under attack', () => {
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
-
-  before(async () => {
-    daemon = await startDaemon();
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-  });
-  after(() => daemon.stop());
+  const daemon = perSuite(startDaemon);
+  const browser = perSuite(() => loggedIn(daemon.managementUrl));
 
   const assets = async () =>
     [...(await browser.get()).html.matchAll(/(?:href|src)="([^"]*\/assets\/[^"]+)"/g)].map(([, at]) => at!);
@@ -158,8 +152,7 @@ describe('the Admin UI under attack', () => {
 
   it('P04 accepts forms only with the CSRF token of the session', async () => {
     await browser.get();
-    const other = new TestBrowser(daemon.managementUrl);
-    await other.logIn(MANAGEMENT_TOKEN);
+    const other = await loggedIn(daemon.managementUrl);
     expect(other.formToken).not.to.equal(browser.formToken);
     const before = await storedIn(daemon);
     for (const token of ['', 'x', other.formToken, `${browser.formToken}x`]) {
@@ -232,8 +225,7 @@ describe('ADMIN_UI_PATH', () => {
 
   it('is served only on the management address', async () => {
     const daemon = await startDaemon({ env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' } });
-    const browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
+    const browser = await loggedIn(daemon.managementUrl);
     expect((await browser.get()).status).to.equal(200);
     const outside = new TestBrowser(daemon.url);
     for (const path of ['/admin', '/admin/', '/admin/login']) expect((await outside.get(path)).status).to.equal(404);

@@ -119,15 +119,6 @@ describe('the provider of a project in the Admin UI', () => {
       expect(await upstreamOf('web')).to.deep.equal([null, 'bearer']);
     });
 
-    it('does not change if the provider refuses the key', async () => {
-      other.answer = replies(401, { error: KEY });
-      const fields = { provider: 'other', base_url: other.url, api_key: KEY, check_key: 'yes' };
-      const { status, html } = await change(fields);
-      expect(status).to.equal(400);
-      expect(html).to.include('The provider refused the key with status 401').and.not.to.include(KEY);
-      expect(await upstreamOf('web')).to.deep.equal([null, 'bearer']);
-    });
-
     it('needs no key for another header, and keeps one of the default', async () => {
       await browser.follow(change({ provider: 'other', base_url: provider.url, auth: 'x-api-key' }));
       expect(await upstreamOf('web')).to.deep.equal([provider.url, 'x-api-key']);

@@ -49,10 +49,12 @@ export class TestBrowser {
     return this.send('GET', to, headers);
   }
 
-  /** Sends a form like a page of the Admin UI. */
-  post(to: string, fields: Fields = {}, headers: Fields = {}): Promise<PageResult> {
+  /** Sends a form like a page of the Admin UI. @param fields pairs if some are repeated. */
+  post(to: string, fields: Fields | string[][] = {}, headers: Fields = {}): Promise<PageResult> {
     const scheme = this.#options.headers?.['x-forwarded-proto'] ?? 'http';
-    const form = new URLSearchParams({ ...(this.formToken && { form_token: this.formToken }), ...fields });
+    const pairs = Array.isArray(fields) ? fields : Object.entries(fields);
+    const form = new URLSearchParams(pairs as [string, string][]);
+    if (this.formToken && !form.has('form_token')) form.set('form_token', this.formToken);
     const own = { origin: `${scheme}://${this.host}`, 'content-type': 'application/x-www-form-urlencoded' };
     return this.send('POST', to, { ...own, ...headers }, form.toString());
   }

@@ -1,49 +1,34 @@
 /** The filters of the list of tokens: in the form, on further pages, in exports, and for changes of many tokens. */
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
-import { completion } from '../../daemon/demo/responses.js';
 import { TestClock } from '../support/clock.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
-import { TestBrowser } from './test-browser.js';
+import { MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { perTest } from '../support/per-test.js';
+import { startProvider } from '../support/provider.js';
+import { adminForEachTest } from './test-browser.js';
 
 const DAY_MS = 86_400_000;
 
 describe('the filters of tokens in the Admin UI', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const provider = perTest(startProvider);
+  const clock = () => new TestClock({ standsStill: false });
+  const { daemon, browser } = adminForEachTest(() => ({ upstream: provider.url, clock: clock() }));
   let project: WireProject;
 
   beforeEach(async () => {
-    provider = await startProvider();
-    provider.answer = (_req, res, { body }) => {
-      const { model } = JSON.parse(body.toString()) as { model: string };
-      json(res, model === 'none' ? 404 : 200, completion(model, 'Hello'));
-    };
-    daemon = await startDaemon({ upstream: provider.url, clock: new TestClock({ standsStill: false }) });
     project = await daemon.createProject({ name: 'web' });
   });
-  afterEach(async () => {
-    await daemon.stop();
-    await provider.stop();
-  });
-
   const create = (name: string) => daemon.createToken(project.id, { name, duration_hours: 8000 });
-  const logIn = async () => {
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-  };
   async function use({ token }: WireTokenCreated, model: string, times: number): Promise<void> {
+    const path = model === 'none' ? '/v1/no-such-path' : '/v1/chat/completions';
     const init = { method: 'POST', body: JSON.stringify({ model }), headers: { 'content-type': 'application/json' } };
-    for (let i = 0; i < times; i++) await (await daemon.call(token, '/v1/chat/completions', init)).text();
+    for (let i = 0; i < times; i++) await (await daemon.call(token, path, init)).text();
   }
-  /** Use is written from memory, and usage by the day with it. */
+  /** Writes use from memory, and usage by the day with it. */
   async function written(): Promise<void> {
     daemon.daemon.scheduler.publishAll();
     daemon.clock.advance(60_000);
-    await daemon.stop();
-    daemon = await startDaemon({ upstream: provider.url, clock: daemon.clock, dir: daemon.dir });
+    await daemon.daemon.usage.flush();
   }
   const namesIn = (html: string) => [...html.matchAll(/<th scope="row">.*?<bdi>(.*?)<\/bdi>/g)].map(([, name]) => name);
   const found = async (query: string) => namesIn((await browser.get(`tokens?sort=name&${query}`)).html);
@@ -58,7 +43,7 @@ describe('the filters of tokens in the Admin UI', () => {
     await use(used, 'gpt-4o', 1);
     await use(failing, 'none', 3);
     await written();
-    await logIn();
+    await browser.logIn(MANAGEMENT_TOKEN); // Its session has ended meanwhile.
   }
 
   it('find tokens by use, creation, errors and model', async () => {
@@ -74,7 +59,6 @@ describe('the filters of tokens in the Admin UI', () => {
   });
 
   it('are in the form, which shows what the address says', async () => {
-    await logIn();
     const plain = await browser.get('tokens');
     expect(plain.html).to.match(/<details class="more"[^>]*id="more-filters">/);
     const { html } = await browser.get('tokens?idle_over=45d&created=%3E30d&errors_over=7&model=gpt');
@@ -89,7 +73,6 @@ describe('the filters of tokens in the Admin UI', () => {
 
   it('refuse what they do not understand, instead of listing all tokens', async () => {
     await create('one');
-    await logIn();
     for (const [query, words] of [
       ['created=yesterday', 'Created must be like &lt;7d or &gt;30d.'],
       ['created=30d', 'Created must be like'],
@@ -108,7 +91,6 @@ describe('the filters of tokens in the Admin UI', () => {
 
   it('select the same tokens on the next page, although time passes', async () => {
     for (let i = 0; i < 101; i++) await daemon.createToken(project.id, { name: `t${i}`, duration_hours: 20 });
-    await logIn();
     for (const query of ['expires_within=24', 'state=active&created=%3C24h']) {
       const first = await browser.get(`tokens?${query}`);
       expect(first.html).to.include('101 tokens');
@@ -130,7 +112,6 @@ describe('the filters of tokens in the Admin UI', () => {
     for (let i = 0; i < 101; i++) await create(`=t${i}`);
     const other = await daemon.createProject({ name: 'other' });
     const { token: secret } = await daemon.createToken(other.id, { name: 'secret' });
-    await logIn();
     const { html } = await browser.get(`tokens?project_id=${project.id}`);
     expect(html).to.include(`tokens/export?project_id=${project.id}&amp;format=csv`);
     const csv = await browser.get(`tokens/export?project_id=${project.id}&sort=name&format=csv`);

@@ -1,30 +1,23 @@
 /** The page of the busiest tokens, projects and models. */
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
-import { completion } from '../../daemon/demo/responses.js';
 import { TestClock } from '../support/clock.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
-import { TestBrowser } from './test-browser.js';
+import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
+import { perTest } from '../support/per-test.js';
+import { startProvider } from '../support/provider.js';
+import { adminForEachTest, loggedIn } from './test-browser.js';
 
 const HOUR_MS = 3_600_000;
 
 describe('the page Top of the Admin UI', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
-  let browser: TestBrowser;
+  const provider = perTest(startProvider);
+  const clock = () => new TestClock({ standsStill: false });
+  const { daemon, browser } = adminForEachTest(() => ({ upstream: provider.url, clock: clock() }));
   let web: WireProject;
   let batch: WireProject;
   let tokens: Record<string, WireTokenCreated>;
 
   beforeEach(async () => {
-    provider = await startProvider();
-    provider.answer = (_req, res, { body }) => {
-      const { model } = JSON.parse(body.toString()) as { model: string };
-      if (model === 'none') json(res, 404, { error: { message: 'no such model' } });
-      else json(res, 200, completion(model, 'Hello'));
-    };
-    daemon = await startDaemon({ upstream: provider.url, clock: new TestClock({ standsStill: false }) });
     web = await daemon.createProject({ name: 'web' });
     batch = await daemon.createProject({ name: 'batch <b>' });
     tokens = {};
@@ -37,19 +30,15 @@ describe('the page Top of the Admin UI', () => {
     }
     // More than an hour, so that the last hour is complete.
     daemon.clock.advance(2 * HOUR_MS);
-    browser = new TestBrowser(daemon.managementUrl);
-    await browser.logIn(MANAGEMENT_TOKEN);
-  });
-  afterEach(async () => {
-    await daemon.stop();
-    await provider.stop();
+    await browser.logIn(MANAGEMENT_TOKEN); // Its session has ended meanwhile.
   });
 
   async function use(name: string, model: string, times: number): Promise<void> {
     const headers = { 'content-type': 'application/json' };
+    const path = model === 'none' ? '/v1/no-such-path' : '/v1/chat/completions';
     for (let i = 0; i < times; i++) {
       const body = JSON.stringify({ model, messages: [] });
-      await (await daemon.call(tokens[name]!.token, '/v1/chat/completions', { method: 'POST', headers, body })).text();
+      await (await daemon.call(tokens[name]!.token, path, { method: 'POST', headers, body })).text();
     }
     daemon.daemon.scheduler.publishAll();
   }
@@ -126,9 +115,7 @@ describe('the page Top of the Admin UI', () => {
 
   it('says from when on the figures are, and that there are none', async () => {
     const own = await startDaemon();
-    const there = new TestBrowser(own.managementUrl);
-    await there.logIn(MANAGEMENT_TOKEN);
-    const { html } = await there.get('top');
+    const { html } = await (await loggedIn(own.managementUrl)).get('top');
     expect(html)
       .to.match(/Only since \d\d:\d\d UTC\./)
       .and.to.include('No requests in the last hour.');
