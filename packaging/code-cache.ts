@@ -9,14 +9,14 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
-import { codeCacheOf, scriptOf, start } from '../../cli/bundled-program.js';
-import { aWireProject, aWireToken } from './factories.js';
+import { codeCacheOf, scriptOf, start } from '../cli/bundled-program.js';
+import { projectExample, tokenExample } from '../daemon/api/schemas.js';
 
 const [node = '', , bundle = ''] = process.argv;
 const require = createRequire(bundle);
 
 const server = createServer((req, res) => {
-  const items = req.url?.startsWith('/manage/tokens') ? [aWireToken()] : [aWireProject()];
+  const items = req.url?.startsWith('/manage/tokens') ? [tokenExample] : [projectExample];
   const body = Buffer.from(JSON.stringify(items));
   res.setHeader('content-type', 'application/json').end(body);
 }).unref();

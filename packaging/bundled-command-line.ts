@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { build, type BuildOptions, type Plugin } from 'esbuild';
-import { codeCacheOf, functionOf } from '../../cli/bundled-program.js';
+import { codeCacheOf, functionOf } from '../cli/bundled-program.js';
 
 /** Packages that short commands load. They are small; others are loaded when a command needs them. */
 const BUNDLED_PACKAGES = ['commander', 'picocolors', 'smol-toml', 'string-width'];

@@ -5,16 +5,16 @@
  */
 import { chmodSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
-import { buildInfoFile } from '../../config/build-info.js';
-import { readVersion } from '../../config/version.js';
-import { DESCRIPTION_FILE } from '../../daemon/http/manage/description.js';
-import { openApi } from '../../daemon/http/manage/openapi.js';
-import { sourceOf } from '../../packaging/build-info.js';
-import { bundlePackages } from '../../packaging/bundled-packages.js';
-import { copyNative, sqliteVersion } from '../../packaging/native.js';
-import { bundle } from './bundle.js';
+import { buildInfoFile } from '../config/build-info.js';
+import { readVersion } from '../config/version.js';
+import { DESCRIPTION_FILE } from '../daemon/http/manage/description.js';
+import { openApi } from '../daemon/http/manage/openapi.js';
+import { sourceOf } from './build-info.js';
+import { bundle } from './bundled-command-line.js';
+import { bundlePackages } from './bundled-packages.js';
+import { copyNative, sqliteVersion } from './native.js';
 
-const ROOT = resolve(import.meta.dirname, '../../..');
+const ROOT = resolve(import.meta.dirname, '../..');
 const DIST = join(ROOT, 'dist');
 
 chmodSync(join(DIST, 'cli/main.js'), 0o755);
