@@ -232,17 +232,6 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
     ] as const) {
       const what = 'resource' in selection ? selection.resource : 'projectId' in selection ? selection.projectId : '';
 
-      it(`of ${selection.kind} ${what} removes exactly those entries, and reports their number`, async () => {
-        const chosen = places.filter(hits).length;
-        expect(await cache.count(selection)).to.equal(chosen);
-        expect(await cache.purge(selection)).to.equal(chosen);
-        expect(await cache.count(selection)).to.equal(0);
-        for (const place of places) {
-          expect(bodyOf(await find(cache, place)), JSON.stringify(place)).to.equal(hits(place) ? null : 'the models');
-        }
-        expect((await cache.size()).entries).to.equal(places.length - chosen);
-      });
-
       it(`of ${selection.kind} ${what} ends the write leases of those, and no others`, async () => {
         const fills = await Promise.all(
           places.map(async (place) => ({ place, writeLease: await begin(cache, place) })),
@@ -268,17 +257,6 @@ export function behavesAsCacheStore(open: () => CacheStage | Promise<CacheStage>
   });
 
   describe('the size', () => {
-    it('is the size of the responses, and zero without any', async () => {
-      expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
-      await keep(cache, MODELS, kept(Buffer.alloc(10_000)));
-      await keep(cache, { ...MODELS, variant: 'small' }, kept('small'));
-      const { entries, bytes } = await cache.size();
-      expect(entries).to.equal(2);
-      expect(bytes).to.be.within(10_000, 20_000);
-      await cache.invalidate(MODELS.projectId, MODELS.resource);
-      expect(await cache.size()).to.deep.equal({ entries: 0, bytes: 0 });
-    });
-
     it('changes when a response replaces another', async () => {
       await keep(cache, MODELS, kept(Buffer.alloc(10_000)));
       await keep(cache, MODELS, kept('small'));

@@ -1,6 +1,6 @@
 /**
  * The database tables, with each column declared once: its name in our code, its name in the database, and how it is read and
- * written. A missing or duplicate declaration does not compile or fails a test (test/store/tables.test.ts): a property of the core
+ * written. A missing or duplicate declaration does not compile or fails a test (test/store/sql-stores.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageRow } from '../../core/ports.js';
