@@ -8,8 +8,17 @@ import { openDatabase } from '../store/databases.js';
 import { anchorsOf } from '../store/sql/anchors.js';
 import { forgedSeq, lastRecord, recordsAfter } from '../store/sql/audit.js';
 import type { Database } from '../store/sql/database.js';
-import { VerificationError } from './verification-error.js';
 import { EXIT } from '../api/vocabulary.js';
+
+/** A reason why audit files cannot be verified, with the exit code of the command. */
+export class VerificationError extends Error {
+  readonly exitCode: number;
+  override name = 'VerificationError';
+  constructor(exitCode: number, message: string, cause?: unknown) {
+    super(message, { cause });
+    this.exitCode = exitCode;
+  }
+}
 
 /** What the database has recorded about an audit file, to compare the file with. */
 export interface AuditReference {

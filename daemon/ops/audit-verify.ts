@@ -9,8 +9,7 @@ import { firstLineOf, type FoundLine, linesIn, tailOf, Unreadable } from '../sto
 import { RecordCheck } from '../store/audit-file/record-check.js';
 import { allRotationsOf, compressionOf, isRotationOf } from '../store/audit-file/rotations.js';
 import { check, type Checked, type Fault } from '../store/audit-file/verification.js';
-import { type AuditReference, auditReferenceOf } from './audit-reference.js';
-import { VerificationError } from './verification-error.js';
+import { type AuditReference, auditReferenceOf, VerificationError } from './audit-reference.js';
 import { EXIT } from '../api/vocabulary.js';
 
 export { VerificationError };
