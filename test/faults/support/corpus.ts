@@ -1,9 +1,13 @@
-/** Requests that once broke a proxy, byte for byte, each in a separate file. `{{token}}` is replaced by the client's secret. */
+/**
+ * Requests that once broke a proxy, byte for byte, each in a separate file. `{{token}}` is replaced by the client's secret, and a line
+ * such as `{{998 times A: b}}` by that many lines.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const FOLDER = join(import.meta.dirname, '../../../../test/faults/corpus');
 const TOKEN = '{{token}}';
+const REPEATED = /\{\{(\d+) times (.+)\}\}\r\n/g;
 
 export interface CorpusFile {
   name: string;
@@ -15,8 +19,13 @@ export function corpus(): CorpusFile[] {
   return readdirSync(FOLDER)
     .filter((file) => file.endsWith('.http'))
     .sort()
-    .map((file) => ({ name: file.slice(0, -'.http'.length), text: readFileSync(join(FOLDER, file), 'latin1') }));
+    .map((file) => ({ name: file.slice(0, -'.http'.length), text: read(join(FOLDER, file)) }));
 }
+
+const read = (path: string) =>
+  readFileSync(path, 'latin1').replace(REPEATED, (_, times: string, line: string) =>
+    `${line}\r\n`.repeat(Number(times)),
+  );
 
 export const withSecret = (text: string, secret: string) => Buffer.from(text.replaceAll(TOKEN, secret), 'latin1');
 export const withoutSecret = (bytes: Buffer, secret: string) => bytes.toString('latin1').replaceAll(secret, TOKEN);
