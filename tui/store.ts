@@ -1,8 +1,12 @@
 /** Store of the terminal UI: applies actions to the state one at a time, and runs the effects that each one returns. */
-import * as input from './input.js';
+import { key, paste } from './keys/press.js';
+import { mouse } from './pointing.js';
 import type { Action, Effect } from './state/exchange.js';
 import type { State } from './state/state.js';
-import { update } from './state/update.js';
+import { type Press, update } from './state/update.js';
+
+/** All input of the operator: keys, pastes and the mouse. */
+export const INPUT: Press = { key, paste, mouse };
 
 export interface StoreOptions {
   state: State;
@@ -34,7 +38,7 @@ export class Store {
     const before = this.#state;
     try {
       for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) {
-        const [state, ...effects] = update(this.#state, { ...next, atMs: this.#options.now() }, input);
+        const [state, ...effects] = update(this.#state, { ...next, atMs: this.#options.now() }, INPUT);
         this.#state = state;
         for (const effect of effects) this.#options.run(effect);
       }

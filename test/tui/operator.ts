@@ -1,7 +1,6 @@
 /** A simulated operator of the terminal UI without a terminal: presses keys, waits and reads the state. Time passes only on request. */
 import type { WireToken } from '../../daemon/api/contract.js';
 import { bindingsOn, keyScopeOf } from '../../tui/keys/press.js';
-import * as input from '../../tui/input.js';
 import { initialState, type InitialStateOptions } from '../../tui/state/initial-state.js';
 import { actionAt, focused, valueOf } from '../../tui/state/dialog.js';
 import type { Action, Effect, Target, DataRequest, Stream, Wake } from '../../tui/state/exchange.js';
@@ -9,6 +8,7 @@ import type { Dialog, Label, Layer } from '../../tui/state/layers.js';
 import { layer, type State, type Tab, view } from '../../tui/state/state.js';
 import { update } from '../../tui/state/update.js';
 import { cursorRow, lengthOf, rowAt } from '../../tui/state/window.js';
+import { INPUT } from '../../tui/store.js';
 import { SimulatedDaemon, START_MS } from './simulated.js';
 
 export const PLACE: Target = {
@@ -97,7 +97,7 @@ export class Operator {
   }
 
   acts(action: Action): this {
-    const [state, ...effects] = update(this.state, { ...action, atMs: this.nowMs }, input);
+    const [state, ...effects] = update(this.state, { ...action, atMs: this.nowMs }, INPUT);
     this.state = state;
     for (const effect of effects) this.#carryOut(effect);
     return this.isHeld ? this : this.hears();

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { EXIT, Failure } from '../../console/failure.js';
+import { EXIT, Failure, failureOf } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
 import { ApiError, type ClientOptions, ManagementClient } from '../../daemon/api/client.js';
 import type {
@@ -22,7 +22,6 @@ import { Secret } from '../state/secret.js';
 import { load } from './load.js';
 import { applyChange } from './apply-change.js';
 import { conditionalFetch } from './conditional-fetch.js';
-import { failureFrom } from './failure.js';
 import { StreamFollower } from './stream-follower.js';
 
 /** A daemon and the client options for it. */
@@ -294,4 +293,25 @@ async function writeSecret(secret: Secret, given: string): Promise<Action> {
     const { code } = error as NodeJS.ErrnoException;
     return { on: 'notWritten', path, why: code === 'EEXIST' ? 'the file already exists' : (code ?? 'failed') };
   }
+}
+
+/** @param server the address to name in messages. */
+function failureFrom(error: unknown, server: string): RequestFailure {
+  if (error instanceof ApiError) {
+    const { status, code, message, retryAfterSeconds } = error;
+    const retryAfterMs = retryAfterSeconds === null ? null : retryAfterSeconds * 1_000;
+    return {
+      kind: 'refused',
+      status,
+      code,
+      message: status === 401 ? 'the management token was refused' : message,
+      retryAfterMs,
+    };
+  }
+  const { message, explanation } = failureOf(error, server);
+  const { why, code = 'failed' } = explanation;
+  // A request refused before it was sent does not mean that the daemon is unreachable.
+  const kind = error instanceof Failure ? 'refused' : 'unreachable';
+  const words = why === undefined ? message : `${message}: ${why}`;
+  return { kind, status: kind === 'refused' ? 400 : null, code, message: words, retryAfterMs: null };
 }

@@ -60,22 +60,16 @@ function rgbOf(hex: string): Rgb {
 function rgbParameter(rgb: Rgb, isBackground: boolean, depth: ColorDepth): string {
   const kind = isBackground ? 48 : 38;
   if (depth === 'truecolor') return `${kind};2;${rgb.join(';')}`;
-  if (depth === '256') return `${kind};5;${nearestIn(PALETTE_256, rgb) + 16}`;
+  if (depth === '256') return `${kind};5;${paletteIndex(rgb)}`;
   return basicParameter(nearestIn(PALETTE_16, rgb), isBackground);
 }
 
-/** The colors 16 to 255 of xterm's palette: a cube and a ramp of grays, which terminals do not change, unlike the first 16. */
-const PALETTE_256: readonly Rgb[] = [
-  ...Array.from({ length: 216 }, (_, at): Rgb => [
-    level(Math.floor(at / 36)),
-    level(Math.floor(at / 6) % 6),
-    level(at % 6),
-  ]),
-  ...Array.from({ length: 24 }, (_, at): Rgb => [8 + at * 10, 8 + at * 10, 8 + at * 10]),
-];
-
-function level(step: number): number {
-  return step === 0 ? 0 : 55 + step * 40;
+/** The nearest of the colors 16 to 255 of xterm's palette, a cube and a ramp of grays, which terminals do not change, unlike the first 16. */
+function paletteIndex([red, green, blue]: Rgb): number {
+  if (red === green && green === blue && red >= 4 && red < 247) return 232 + Math.min(23, Math.round((red - 8) / 10));
+  // 0, 95, 135, 175, 215, 255.
+  const level = (value: number) => (value < 48 ? 0 : Math.max(1, Math.round((value - 55) / 40)));
+  return 16 + 36 * level(red) + 6 * level(green) + level(blue);
 }
 
 /** Typical values: the terminal decides how these look. */

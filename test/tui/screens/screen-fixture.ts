@@ -10,13 +10,13 @@ import type {
   WireTop,
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
-import * as input from '../../../tui/input.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
 import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
 import type { Label } from '../../../tui/state/layers.js';
 import { layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
+import { INPUT } from '../../../tui/store.js';
 import { aTop, aWireProject, aWireToken } from '../../support/factories.js';
 
 export const NOW_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
@@ -85,7 +85,7 @@ export class ScreenFixture {
   }
 
   act(action: Action, atMs = this.state.nowMs): this {
-    const [next, ...effects] = update(this.state, { ...action, atMs }, input);
+    const [next, ...effects] = update(this.state, { ...action, atMs }, INPUT);
     this.state = next;
     for (const effect of effects) {
       if (effect.do === 'load') this.#data(effect.request);
