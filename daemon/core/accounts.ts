@@ -34,7 +34,7 @@ export interface AccountsOptions {
  * What this instance knows of tokens and projects.
  *
  * The digest of a secret maps to an account. Its state is read from the database when it is needed, once for all concurrent requests, and
- * again after 30 s at most. It is kept only if its token and project did not change since the read began.
+ * again after 30 s at most. It is cached only if its token and project did not change since the read began.
  *
  * While the database is unavailable, verified state stays usable for `staleLimitMs` after this instance was last up to date. An instance
  * with a database of its own is up to date after each successful query; an instance that shares it, after it has read all changes made

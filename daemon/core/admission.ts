@@ -3,7 +3,7 @@
  *
  * Decides whether a request with a token may be forwarded, without asking the database about tokens that are cached.
  *
- * **Accounts.** What this instance knows of tokens and projects is read and kept by accounts.ts.
+ * **Accounts.** What this instance knows of tokens and projects is read and cached by accounts.ts.
  *
  * **Check, then draw.** `admit` checks that (a) the token exists and is active, (b) it has not expired, (c) its project is active, and
  * (d) a unit of its cap is free, in this order. After waiting for anything it starts again at (a). `draw` takes the unit when
