@@ -63,7 +63,7 @@ export const preparedSqlite3 = { ...sqlite3, Database: PreparedDatabase };
 export class SqliteWriter {
   readonly #path: string;
   #connection: Promise<PreparedDatabase> | null = null;
-  readonly #prepared = new Map<string, Statement>();
+  readonly #prepared = new Map<string, PreparedStatement>();
   /** Transactions take turns: parallel ones would block each other in the few threads of libuv until nothing moves (5 of 60 succeeded, after 73 s). */
   readonly #turns = new ConcurrencyLimit(1);
   /** Statements sent so far. */
@@ -97,9 +97,9 @@ export class SqliteWriter {
 
   /** @returns the number of changed rows. */
   async run(sql: string, bind: Bind = {}): Promise<number> {
-    const statement = await this.#statement(sql);
+    const { statement, names } = await this.#statement(sql);
     return new Promise((resolve, reject) => {
-      statement.run(named(bind), function (error) {
+      statement.run(inOrder(names, bind), function (error) {
         if (error) reject(error);
         else resolve(this.changes);
       });
@@ -107,9 +107,9 @@ export class SqliteWriter {
   }
 
   async all<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    const statement = await this.#statement(sql);
+    const { statement, names } = await this.#statement(sql);
     return new Promise((resolve, reject) => {
-      statement.all<Row>(named(bind), (error, rows) => {
+      statement.all<Row>(inOrder(names, bind), (error, rows) => {
         if (error) reject(error);
         else resolve(rows);
       });
@@ -125,14 +125,14 @@ export class SqliteWriter {
   async close(): Promise<void> {
     const connection = this.#connection;
     this.#connection = null;
-    const statements = [...this.#prepared.values()];
+    const statements = [...this.#prepared.values()].map(({ statement }) => statement);
     this.#prepared.clear();
     await Promise.all(statements.map((statement) => new Promise((resolve) => statement.finalize(resolve))));
     const open = await connection?.catch(() => null);
     if (open) await closed(open);
   }
 
-  async #statement(sql: string): Promise<Statement> {
+  async #statement(sql: string): Promise<PreparedStatement> {
     this.statements += 1;
     const prepared = this.#prepared.get(sql);
     if (prepared) return prepared;
@@ -147,10 +147,24 @@ export class SqliteWriter {
         else resolve(made);
       });
     });
-    this.#prepared.set(sql, statement);
-    return statement;
+    const made = { statement, names: namesIn(sql) };
+    this.#prepared.set(sql, made);
+    return made;
   }
 }
+
+interface PreparedStatement {
+  statement: Statement;
+  /** Of its values, in the order in which SQLite numbers them. */
+  names: readonly string[];
+}
+
+/**
+ * Values are bound by number. SQLite looks for a name among all names of the statement: with the thousand values of some rows, that would
+ * take longer than inserting them.
+ */
+const namesIn = (sql: string): string[] => [...new Set(Array.from(sql.matchAll(/\$(\w+)/g), ([, name = '']) => name))];
+const inOrder = (names: readonly string[], bind: Bind) => names.map((name) => bind[name]);
 
 /** A connection for reading, without Sequelize. */
 export class SqliteReader {
