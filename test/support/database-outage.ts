@@ -1,5 +1,6 @@
 import { ConnectionError } from 'sequelize';
 import type { TestDaemon } from './daemon.js';
+import type { Bind } from '../../daemon/store/sql/database.js';
 import type { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 
 interface ConnectionManager {
@@ -22,20 +23,26 @@ export function makeDatabaseUnreachable(
   { daemon }: TestDaemon,
   connecting: (reach: () => Promise<unknown>) => Promise<unknown> = refused,
 ): DatabaseOutage {
-  const { sequelize, writer } = daemon.stores.database as SqliteDatabase;
+  const { sequelize, reader, writer } = daemon.stores.database as SqliteDatabase;
   const { connectionManager } = sequelize as unknown as { connectionManager: ConnectionManager };
   const shipped = connectionManager.getConnection;
   const run = writer.run.bind(writer);
+  const all = reader.all.bind(reader);
   const outage: DatabaseOutage = {
     attempts: 0,
     end: () => {
       connectionManager.getConnection = shipped;
       writer.run = run;
+      reader.all = all;
     },
   };
   connectionManager.getConnection = (options) => {
     outage.attempts += 1;
     return connecting(() => shipped.call(connectionManager, options));
+  };
+  reader.all = <Row extends object>(sql: string, bind?: Bind) => {
+    outage.attempts += 1;
+    return connecting(() => all(sql, bind)) as Promise<Row[]>;
   };
   writer.run = (sql, bind) => {
     if (sql !== 'BEGIN IMMEDIATE') return run(sql, bind);

@@ -187,6 +187,7 @@ class Instance {
   async close(): Promise<void> {
     if (this.#notifications) this.#allNotifications?.delete(this.#notifications);
     await this.database.writer.close();
+    await this.database.reader.close();
     const { connections } = this.database.sequelize.connectionManager as unknown as {
       connections: Record<string, { close(done: () => void): void }>;
     };
@@ -201,7 +202,7 @@ class Instance {
   }
 
   #gateCalls(sabotage: Sabotage, onExpiry: () => void): void {
-    const { sequelize, writer } = this.database;
+    const { sequelize, reader, writer } = this.database;
     const gated =
       (shipped: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
       async (sql: string, ...rest: unknown[]) => {
@@ -217,6 +218,7 @@ class Instance {
         }
       };
     Object.assign(sequelize, { query: gated(sequelize.query.bind(sequelize) as () => Promise<unknown>) });
+    Object.assign(reader, { all: gated(reader.all.bind(reader) as () => Promise<unknown>) });
     Object.assign(writer, {
       run: gated(writer.run.bind(writer) as () => Promise<unknown>),
       all: gated(writer.all.bind(writer) as () => Promise<unknown>),

@@ -3,7 +3,7 @@
  * detect a real defect.
  */
 import { Sequelize } from 'sequelize';
-import { SqliteWriter } from '../../daemon/store/sql/sqlite.js';
+import { SqliteReader, SqliteWriter } from '../../daemon/store/sql/sqlite.js';
 
 type Sabotage = (sql: string) => string;
 
@@ -34,6 +34,7 @@ if (which !== null) {
   for (const [on, names] of [
     [Sequelize.prototype, ['query']],
     [SqliteWriter.prototype, ['run', 'all']],
+    [SqliteReader.prototype, ['all']],
   ] as unknown as [Record<string, Send>, string[]][]) {
     for (const name of names) {
       const shipped = on[name];

@@ -1,14 +1,16 @@
 import { QueryTypes, Sequelize, Transaction } from 'sequelize';
-import { type Bind, type SqlTransaction, type Database } from './database.js';
+import type { Bind, Database, SqlTransaction, StatementTimeout } from './database.js';
 import { sqlite } from './dialect.js';
 import { withStoreErrors } from './failures.js';
-import { closeBrokenConnections, preparedSqlite3, SqliteWriter } from './sqlite.js';
+import { closeBrokenConnections, preparedSqlite3, SqliteReader, SqliteWriter } from './sqlite.js';
 
 /** SQLite database that can be migrated. It reads and migrates through Sequelize. */
 export class SqliteDatabase implements Database {
   readonly dialect = sqlite;
   readonly sequelize: Sequelize;
   readonly writer: SqliteWriter;
+  /** For short statements, which would wait for a report on the other connection. */
+  readonly reader: SqliteReader;
   #read = 0;
 
   constructor(path: string) {
@@ -23,13 +25,15 @@ export class SqliteDatabase implements Database {
     });
     closeBrokenConnections(this.sequelize.connectionManager);
     this.writer = new SqliteWriter(path);
+    this.reader = new SqliteReader(path);
   }
 
   get statements(): number {
-    return this.#read + this.writer.statements;
+    return this.#read + this.reader.statements + this.writer.statements;
   }
 
-  select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+  select<Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'long'): Promise<Row[]> {
+    if (timeout === 'usual') return this.prioritySelect(sql, bind);
     return withStoreErrors(this.sequelize.query<Row>(sql, { bind, type: QueryTypes.SELECT }));
   }
 
@@ -43,11 +47,12 @@ export class SqliteDatabase implements Database {
   }
 
   prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return this.select<Row>(sql, bind);
+    return withStoreErrors(this.reader.all<Row>(sql, bind));
   }
 
   async close(): Promise<void> {
     await this.writer.closeWhenIdle();
+    await this.reader.close();
     await this.sequelize.close();
   }
 }
