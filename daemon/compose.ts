@@ -26,7 +26,7 @@ import { neverRecord } from './core/masking.js';
 import type { ClusterSync } from './core/cluster-sync.js';
 import type { Clock, Log } from './core/ports.js';
 import type { StatusReport } from './core/status.js';
-import type { HourlyUsage } from './core/usage.js';
+import type { UsageStatistics } from './core/usage.js';
 import type { EventStreams } from './http/manage/event-streams.js';
 import type { Scheduler } from './http/scheduler.js';
 import { memoryLimitOf } from './http/server/memory-bounds.js';
@@ -78,7 +78,7 @@ export interface Daemon {
   admission: Admission;
   scheduler: Scheduler;
   streams: EventStreams;
-  usage: HourlyUsage;
+  usage: UsageStatistics;
   /** Hands the record of a completed request to all recorders, as the proxy does. The demo creates its past with it. */
   record: OnEnded;
   /** Null if this instance does not share its database. */
@@ -256,7 +256,6 @@ async function close({ core, traffic, management, toPrimary }: Parts, opened: Re
   await management.attempts.close();
   await management.logInAttempts.close();
   traffic.bounds.scheduler.publishAll();
-  await core.dayTop.close();
   await toPrimary?.close();
   await core.usage.close();
   await opened.close();

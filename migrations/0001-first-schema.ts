@@ -171,8 +171,11 @@ async function createAudit(schema: Schema): Promise<void> {
   });
 }
 
+/** Number of counts of response times, see `TIME_BOUNDS_MS` in daemon/core/usage.ts. */
+const TIMES = 16;
+
 /**
- * Usage of tokens per hour, and the sums for reports. On SQLite these tables have no row ID: they are stored in the order of their
+ * Usage of tokens per minute and hour, and the sums for reports. On SQLite these tables have no row ID: they are stored in the order of their
  * keys, so that a time span is one contiguous part of the file, and no key is stored twice.
  */
 async function createUsage(schema: Schema): Promise<void> {
@@ -181,7 +184,7 @@ async function createUsage(schema: Schema): Promise<void> {
   const counted = (names: readonly string[]) => names.map((name) => `${name} BIGINT NOT NULL DEFAULT 0`).join(', ');
   const counts = [
     ...['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'cache_read_tokens', 'cache_write_tokens'],
-    ...['upstream_refused', 'upstream_errors', 'cut'],
+    ...['upstream_refused', 'upstream_errors', 'cut', 'own_errors'],
   ];
   // In text columns '' means "none", because a key cannot contain NULL. An ID begins with its hour and is built from what the row
   // counts, see daemon/core/usage.ts.
@@ -203,6 +206,15 @@ async function createUsage(schema: Schema): Promise<void> {
     inKeyOrder,
   );
   await schema.addIndex('usage_sums', ['project_id', 'kind', 'from_ms'], 'usage_sums_project');
+  // Of the last hour. The key begins with the minute, so that new rows are next to each other, and old ones are removed as one part of the table.
+  const times = Array.from({ length: TIMES }, (_, bucket) => `t${bucket} INTEGER NOT NULL DEFAULT 0`);
+  await schema.createTableAs(
+    'usage_minutes',
+    `from_ms BIGINT NOT NULL, token_id ${text(64)}, project_id ${text(64)}, model ${text(200)},
+     ${counted(['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'upstream_refused', 'cut', 'own_errors', 'refused', 'errors'])},
+     ${times.join(', ')}, PRIMARY KEY (from_ms, token_id, project_id, model)`,
+    inKeyOrder,
+  );
   // The last committed flush of each instance.
   await schema.createTableAs(
     'usage_flushes',

@@ -296,9 +296,8 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   top: {
     description: [
-      'Lists the tokens, projects or models with the most errors, requests or model tokens of the last 5 minutes, hour or 24 hours. A row of `model` is a pair of model and project. Figures of up to an hour are in the memory of the instances; those of 24 hours are from the hourly usage, which has no durations.',
+      'Lists the tokens, projects or models with the most errors, requests or model tokens of the last 5 minutes, hour or 24 hours. A row of `model` is a pair of model and project. The figures are those of all instances with the same database. In 24 hours there are no durations.',
       'The columns of the error kinds: `llmp` refused the request or failed, the provider responded with `4xx` or `5xx` (or did not complete its response), or a revocation `cut` the request. The durations are until the response of the provider started.',
-      'A warning says what the figures lack: the time before the daemon started, instances that did not respond, and requests for whose rows there was no room in memory.',
       'A query with words or `model:` selects among the first 200 rows. For older requests use llmp-usage(1).',
     ],
     seeAlso: ['llmp-usage(1)', 'llmp-tui(1)'],

@@ -11,11 +11,8 @@ import { type Clock, StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
-import { DayTop } from '../core/top/day-top.js';
-import { RecentTop } from '../core/top/recent-top.js';
-import { NotifiedPeers } from '../core/top/top-peers.js';
-import { TopReports } from '../core/top/top-report.js';
-import { HourlyUsage } from '../core/usage.js';
+import { TopReports } from '../core/top.js';
+import { UsageStatistics } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
 import { Startup, type StartupOptions } from './startup.js';
 import type { Crew } from '../store/ipc/crew.js';
@@ -33,9 +30,7 @@ type SchemaStatus = Awaited<ReturnType<Migrator['status']>>;
 export interface Core {
   readiness: Readiness;
   admission: Admission;
-  usage: HourlyUsage;
-  recentTop: RecentTop;
-  dayTop: DayTop;
+  usage: UsageStatistics;
   top: TopReports;
   /** Null if the cache is disabled. */
   cache: ResponseCache | null;
@@ -86,20 +81,9 @@ export async function buildCore(
   const isReady = () => readiness.isDatabaseReady;
   const retentionMs = settings.usageRetentionMs;
   const models = new ModelNames();
-  const usage = new HourlyUsage({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
-  const recentTop = new RecentTop({ clock, models });
-  const peers =
-    clusterStore &&
-    isServer &&
-    new NotifiedPeers({
-      store: clusterStore,
-      notifications: shared.notifications,
-      recent: recentTop,
-      clock,
-      instanceId,
-    });
-  const dayTop = new DayTop({ store: stores.usage, flush: () => usage.flush(), clock, log });
-  const top = new TopReports({ recent: recentTop, day: dayTop, usage, peers: peers || null, clock });
+  const usage = new UsageStatistics({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
+  const countOthers = async () => (clusterStore && isServer ? clusterStore.countOthers(instanceId, clock.now()) : 0);
+  const top = new TopReports({ usage, countOthers, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live, memory });
   const cacheManager = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
   const registry = new Registry(records, admission, clock, {
@@ -165,9 +149,7 @@ export async function buildCore(
       await ledger.enrol(instanceId, clock.now());
       await clusterSync?.begin();
       await auditFiles.begin();
-      if (link) return; // The primary counts the usage.
-      usage.begin();
-      dayTop.begin();
+      if (!link) usage.begin(); // The primary counts the usage.
     },
     ping: pingDatabase,
     onFatal: (error) => {
@@ -188,8 +170,6 @@ export async function buildCore(
     readiness,
     admission,
     usage,
-    recentTop,
-    dayTop,
     top,
     cache,
     cacheManager,

@@ -150,7 +150,6 @@ function recordersOf({ core, external, metrics, recentTraffic }: RecorderSources
       }),
     (ended) => {
       recentTraffic.record(ended);
-      core.recentTop.record(ended);
     },
   ];
   return all.filter((each) => each !== null);

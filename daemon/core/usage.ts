@@ -1,23 +1,24 @@
 /**
- * Usage statistics: sums per hour, token, outcome and model.
+ * Usage statistics: sums per token, outcome and model, of each minute of the last hour, and of each hour.
  *
- * **Collection.** Each completed request is added to a row in memory. The rows are written every few seconds. Each flush is one
- * transaction that is applied exactly once, even if its result is lost.
+ * **Collection.** Each completed request is added to the row of its minute in memory. The rows are written every few seconds. Each flush
+ * is one transaction that adds them to the stored minutes, hours and days. It is applied exactly once, even if its result is lost. So
+ * nothing is added up later: old minutes are only removed.
  *
  * **Limits.** A row takes a few hundred bytes in the database until it is removed, so the number of model names is limited
- * (model-names.ts). For requests without a known token only the refusal is counted. While the database is unavailable, a bounded number of rows waits in memory; requests
- * beyond that are lost, and their number is logged.
+ * (model-names.ts). For requests without a known token only the refusal is counted. While the database is unavailable, a bounded number
+ * of rows waits in memory. When there are more, earlier minutes are added to their hours; requests beyond that are lost, and their number
+ * is logged.
  */
 import { createHash } from 'node:crypto';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Outcome, RequestEnded } from './events.js';
-import { wasCut } from './failure-kind.js';
+import { failureKindOf, wasCut } from './failure-kind.js';
+import { bucketOf } from './histogram.js';
 import type { ModelNames } from './model-names.js';
 import type {
   Clock,
   Log,
-  TopGroup,
-  TopGroupHour,
   TopPart,
   TopQuery,
   UsageCounts,
@@ -30,6 +31,7 @@ import type {
 import { orUnavailable, Refusal } from './refusal.js';
 import { SingleRun } from './single-run.js';
 
+export const MINUTE_MS = MS_PER_UNIT.m;
 export const HOUR_MS = MS_PER_UNIT.h;
 export const DAY_MS = MS_PER_UNIT.d;
 /** Outcomes counted as refused by this proxy, unless the response was cut off after it began. */
@@ -37,18 +39,23 @@ export const REFUSED: readonly Outcome[] = ['refused', 'revoked'];
 /** Outcomes counted as errors. Client disconnects and refusals by the upstream are not among them. */
 export const FAILED: readonly Outcome[] = ['upstream_error', 'provider_error', 'timeout', 'truncated', 'drained'];
 
+/** Upper bounds of the counts of response times: 10 ms to 328 s. Percentiles are off by up to a factor of two, typically by a quarter of it. */
+export const TIME_BOUNDS_MS: readonly number[] = Array.from({ length: 16 }, (_, power) => 10 * 2 ** power);
+
 const FLUSH_EVERY_MS = 5_000; // A killed process loses the usage of up to this period.
 // Bounds the transaction, because others wait for it, among them ticks that lease units.
 const MAX_ROWS_PER_FLUSH = 1_000;
 /** Maximum number of rows waiting while the database is unavailable. */
 const MAX_WAITING_ROWS = 20_000;
-const REMOVE_EVERY_MS = HOUR_MS;
 // Delayed, because the database is busy during startup.
 const FIRST_REMOVAL_AFTER_MS = 600_000;
+/** The longest window of minutes, and some more, because the clocks of instances differ. */
+const MINUTES_KEPT_MS = HOUR_MS + 10 * MINUTE_MS;
+const REMOVE_MINUTES_EVERY_MS = 5 * MINUTE_MS;
 // More lines than a person reads, and about the maximum size of a response.
 const MAX_LINES = 50_000;
 
-export interface HourlyUsageOptions {
+export interface UsageStatisticsOptions {
   store: UsageStore;
   clock: Clock;
   log: Log;
@@ -62,10 +69,10 @@ export interface HourlyUsageOptions {
   maxWaiting?: number;
 }
 
-export class HourlyUsage {
-  readonly #options: HourlyUsageOptions;
+export class UsageStatistics {
+  readonly #options: UsageStatisticsOptions;
   readonly #maxWaiting: number;
-  /** Rows to write, by hour, token, outcome, code and model. */
+  /** Rows to write, by minute, token, outcome, code and model. */
   #rows = new Map<string, UsageRow>();
   /** The row of each token's latest request, among them: most requests of a token belong to the same row. */
   readonly #latest = new Map<string, UsageRow>();
@@ -74,12 +81,14 @@ export class HourlyUsage {
   #seq = 0;
   readonly #flushing = new SingleRun();
   #cancelFlush: (() => void) | null = null;
-  #cancelRemoval: (() => void) | null = null;
+  readonly #cancelRemovals: Record<'days' | 'minutes', () => void> = { days: noop, minutes: noop };
   #isClosed = false;
+  /** The minute in which earlier minutes were last added to their hours, because too many rows were waiting. */
+  #coarsenedMs = 0;
   /** Requests not counted because too many rows were waiting. */
   #lost = 0;
 
-  constructor(options: HourlyUsageOptions) {
+  constructor(options: UsageStatisticsOptions) {
     this.#options = options;
     this.#maxWaiting = options.maxWaiting ?? MAX_WAITING_ROWS;
   }
@@ -89,15 +98,16 @@ export class HourlyUsage {
     return this.#rows.size + (this.#sent?.rows.length ?? 0);
   }
 
-  /** Call when the tables exist. Removes old usage every hour. */
+  /** Call when the tables exist. Removes old usage from time to time. */
   begin(): void {
-    this.#scheduleRemoval(FIRST_REMOVAL_AFTER_MS);
+    this.#scheduleRemoval('days', FIRST_REMOVAL_AFTER_MS);
+    this.#scheduleRemoval('minutes', REMOVE_MINUTES_EVERY_MS);
   }
 
-  #scheduleRemoval(ms: number): void {
-    this.#cancelRemoval = this.#options.clock.after(ms, () => {
-      void this.#removeOld();
-      this.#scheduleRemoval(REMOVE_EVERY_MS);
+  #scheduleRemoval(of: 'days' | 'minutes', ms: number): void {
+    this.#cancelRemovals[of] = this.#options.clock.after(ms, () => {
+      void (of === 'days' ? this.#removeOld() : this.#removeMinutes());
+      this.#scheduleRemoval(of, of === 'days' ? HOUR_MS : REMOVE_MINUTES_EVERY_MS);
     });
   }
 
@@ -122,39 +132,54 @@ export class HourlyUsage {
     if ((ended.outcome === 'upstream_error' && ended.code !== 'internal') || ended.outcome === 'provider_error')
       row.upstreamErrors += 1;
     if (wasCut(ended)) row.cut += 1;
+    if (FAILED.includes(ended.outcome) && failureKindOf(ended) === 'refused') row.ownErrors += 1;
+    if (ended.upstreamMs !== null) {
+      const bucket = Math.min(TIME_BOUNDS_MS.length - 1, bucketOf(TIME_BOUNDS_MS, ended.upstreamMs));
+      row.times[bucket] = (row.times[bucket] ?? 0) + 1;
+    }
     this.#flushLater();
   };
 
   #rowOf(ended: RequestEnded): UsageRow | undefined {
-    const hourMs = ended.timeMs - (ended.timeMs % HOUR_MS);
+    const minuteMs = ended.timeMs - (ended.timeMs % MINUTE_MS);
     const tokenId = ended.tokenId ?? '';
     // A provider may have any number of codes.
     const code = ended.outcome === 'provider_error' ? '' : (ended.code ?? '');
     const model = this.#options.models.nameFor(ended);
     const { outcome } = ended;
     const latest = this.#latest.get(tokenId);
-    if (latest?.hourMs === hourMs && latest.outcome === outcome && latest.code === code && latest.model === model)
+    if (latest?.minuteMs === minuteMs && latest.outcome === outcome && latest.code === code && latest.model === model)
       return latest;
+    const hourMs = minuteMs - (minuteMs % HOUR_MS);
     // Only the last part can contain a line break, so the key is unambiguous.
-    const key = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
-    const known = this.#rows.get(key);
-    if (known) this.#latest.set(tokenId, known);
-    if (known || this.#rows.size >= this.#maxWaiting) return known;
-    const projectId = ended.projectId ?? '';
-    const row = {
-      id: idOf(hourMs, key),
-      hourMs,
-      tokenId,
-      projectId,
-      outcome,
-      code,
-      model,
-      withTokens: 0,
-      ...noUsage(),
-    };
-    this.#rows.set(key, row);
+    const hourKey = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
+    const key = `${minuteMs}\n${hourKey}`;
+    let row = this.#rows.get(key);
+    if (!row) {
+      if (this.#rows.size >= this.#maxWaiting) this.#coarsen(minuteMs);
+      if (this.#rows.size >= this.#maxWaiting) return undefined;
+      const id = idOf(hourMs, hourKey);
+      const subject = { tokenId, projectId: ended.projectId ?? '', outcome, code, model };
+      row = { id, minuteMs, hourMs, ...subject, withTokens: 0, ...noUsage(), times: TIME_BOUNDS_MS.map(() => 0) };
+      this.#rows.set(key, row);
+    }
     this.#latest.set(tokenId, row);
     return row;
+  }
+
+  /** Adds the rows of earlier minutes to those of their hours, which have no minute. Once in a minute. */
+  #coarsen(minuteMs: number): void {
+    if (this.#coarsenedMs === minuteMs) return;
+    this.#coarsenedMs = minuteMs;
+    const rows = [...this.#rows];
+    this.#rows = new Map(rows.filter(([, row]) => row.minuteMs === minuteMs));
+    this.#latest.clear();
+    for (const [, row] of rows) {
+      if (row.minuteMs === minuteMs) continue;
+      const known = this.#rows.get(row.id);
+      if (known) for (const count of COUNTS) known[count] += row[count];
+      else this.#rows.set(row.id, { ...row, minuteMs: null });
+    }
   }
 
   // ---- writing
@@ -213,7 +238,7 @@ export class HourlyUsage {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelFlush?.();
-    this.#cancelRemoval?.();
+    for (const cancel of Object.values(this.#cancelRemovals)) cancel();
     await this.flush().catch((error: unknown) => {
       this.#options.log.warn('usage lost: cannot write it at shutdown', { waiting: this.waiting, error });
     });
@@ -238,15 +263,10 @@ export class HourlyUsage {
     return lines.sort(byTimeAndRequests);
   }
 
-  /** Like `report`, for the top rows since `firstMs`, without their hours. @throws {StoreUnavailable} */
-  async top(query: TopQuery, firstMs: number): Promise<TopPart> {
+  /** The first tokens, projects or models, including rows not written yet. @throws {StoreUnavailable} */
+  async top(query: TopQuery): Promise<TopPart> {
     await this.flush();
-    return this.#options.store.top(query, firstMs);
-  }
-
-  /** The hours of top rows since `firstMs`. @throws {StoreUnavailable} */
-  topHours(query: TopQuery, firstMs: number, groups: readonly TopGroup[]): Promise<TopGroupHour[]> {
-    return this.#options.store.topGroupHours(query, firstMs, groups);
+    return this.#options.store.top(query, this.#options.clock.now());
   }
 
   /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */
@@ -261,7 +281,19 @@ export class HourlyUsage {
       log.warn('cannot remove old usage from the database, retrying in an hour', { error });
     }
   }
+
+  async #removeMinutes(): Promise<void> {
+    const { store, clock, log } = this.#options;
+    const beforeMs = clock.now() - MINUTES_KEPT_MS;
+    try {
+      while (!this.#isClosed && (await store.removeMinutesBefore(beforeMs)));
+    } catch (error) {
+      log.warn('cannot remove the usage of old minutes from the database, retrying in five minutes', { error });
+    }
+  }
 }
+
+const noop = () => undefined;
 
 const noUsage = (): UsageCounts => ({
   requests: 0,
@@ -273,7 +305,10 @@ const noUsage = (): UsageCounts => ({
   upstreamRefused: 0,
   upstreamErrors: 0,
   cut: 0,
+  ownErrors: 0,
 });
+/** What rows of the same hour add up. */
+const COUNTS = [...(Object.keys(noUsage()) as (keyof UsageCounts)[]), 'withTokens'] as const;
 
 const timeOf = ({ hourMs, dayMs }: UsageLine) => hourMs ?? dayMs ?? 0;
 const nameOf = ({ tokenId, projectId, model }: UsageLine) => `${projectId ?? ''}\n${tokenId ?? ''}\n${model ?? ''}`;

@@ -4,10 +4,10 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
-import type { UsageRow } from '../../daemon/core/ports.js';
-import { DAY_MS, firstIdOf, HOUR_MS } from '../../daemon/core/usage.js';
+import { DAY_MS, HOUR_MS } from '../../daemon/core/usage.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
+import { aUsageRow } from '../support/factories.js';
 import { COMPLETION_TOKENS, each, PROMPT_TOKENS, type System } from './system.js';
 
 const PROJECTS = 104;
@@ -112,19 +112,7 @@ async function usePast(system: System, tokens: readonly WireTokenCreated[], nowM
     const model = MODELS[n % MODELS.length] ?? '';
     return { tokenId: token.id, projectId: token.project_id, model, hourMs, ...counted(1 + (n % 5)) };
   });
-  const rows = usage.map((used, n): UsageRow => ({
-    ...used,
-    id: `${firstIdOf(used.hourMs)}8000-8000-${String(n).padStart(12, '0')}`,
-    hits: 0,
-    upstreamRefused: 0,
-    upstreamErrors: 0,
-    cut: 0,
-    cacheReadTokens: 0,
-    cacheWriteTokens: 0,
-    withTokens: used.requests,
-    outcome: 'ok',
-    code: '',
-  }));
+  const rows = usage.map((used) => aUsageRow(used.hourMs, { ...used, withTokens: used.requests }));
   await new SqlUsage(system.store).add({ instanceId: 'of-the-past', seq: 1, nowMs, rows });
   return usage;
 }

@@ -15,7 +15,7 @@ import {
   type TokenFilter,
   type TokenSort,
   type UsageRow,
-  type TopPart,
+  type TopGroup,
   type TopQuery,
 } from '../../daemon/core/ports.js';
 import { NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
@@ -28,19 +28,16 @@ import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { Table } from '../../daemon/store/sql/table.js';
 import * as declared from '../../daemon/store/sql/tables.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
-import { TOP_DIMENSIONS } from '../../daemon/api/vocabulary.js';
-import { failuresIn } from '../../daemon/core/top/counts.js';
-import { DayTop } from '../../daemon/core/top/day-top.js';
+import { TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
+import { failuresIn, quantileOf, TOP_STEPS } from '../../daemon/core/top.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
-import { firstIdOf } from '../../daemon/core/usage.js';
+import { firstIdOf, HOUR_MS, MINUTE_MS } from '../../daemon/core/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { eventually } from '../support/eventually.js';
-import { aNewProject, aNewToken } from '../support/factories.js';
+import { aNewProject, aNewToken, aUsageRow } from '../support/factories.js';
 
 const NOW = Date.UTC(2026, 5, 1, 12);
 
-/** Begins with the hour, as all IDs of usage do. */
-const usageIdAt = (hourMs: number) => firstIdOf(hourMs) + randomUUID().slice(14);
 const HOUR = 3_600_000;
 const REVOCATION = { revokedAtMs: NOW, revokedBy: 'ana@laptop', revokeReason: 'Schlüssel geleakt' };
 const CALLER: Caller = { actor: 'cli', user: null, requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
@@ -315,19 +312,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         tokens.push(await aToken({ maxRequests: 0, ...more }, id));
       }
       const startOf = (daysAgo: number) => NOW - (NOW % (24 * HOUR)) - daysAgo * 24 * HOUR;
-      const row = (token: NewToken, daysAgo: number, outcome: UsageRow['outcome'], model: string): UsageRow => ({
-        ...{
-          id: usageIdAt(startOf(daysAgo)),
-          hourMs: startOf(daysAgo),
-          tokenId: token.id,
-          projectId: id,
-          outcome,
-          code: '',
-          model,
-        },
-        ...{ requests: 2, hits: 0, promptTokens: 0, completionTokens: 0, withTokens: 0 },
-        ...{ upstreamRefused: 0, upstreamErrors: 0, cut: 0, cacheReadTokens: 0, cacheWriteTokens: 0 },
-      });
+      const row = (token: NewToken, daysAgo: number, outcome: UsageRow['outcome'], model: string): UsageRow =>
+        aUsageRow(startOf(daysAgo), { tokenId: token.id, projectId: id, outcome, model, requests: 2 });
       const rows = tokens.flatMap((token, n) => [
         row(token, n % 2, 'ok', 'GPT-5'),
         // Of the day before yesterday: it does not count.
@@ -433,20 +419,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           [HOUR, 'refused'],
           [8 * 24 * HOUR, 'timeout'],
         ] as const) {
-          const counts = { requests: n, hits: 0, promptTokens: 0, completionTokens: 0, withTokens: 0 };
-          const kinds = { upstreamRefused: outcome === 'upstream_refused' ? n : 0, upstreamErrors: 0, cut: 0 };
+          const upstreamRefused = outcome === 'upstream_refused' ? n : 0;
           const hourMs = NOW - (NOW % HOUR) - age;
-          const of = {
-            id: usageIdAt(hourMs),
-            hourMs,
-            tokenId,
-            projectId: id,
-            outcome,
-            code: '',
-            model: made.at(-1)!.model,
-          };
-          const cached = { cacheReadTokens: 0, cacheWriteTokens: 0 };
-          if (n < 8 || age > HOUR) rows.push({ ...of, ...counts, ...kinds, ...cached });
+          const of = { tokenId, projectId: id, outcome, model: made.at(-1)!.model };
+          if (n < 8 || age > HOUR) rows.push(aUsageRow(hourMs, { ...of, requests: n, upstreamRefused }));
         }
       }
       await new SqlUsage(database).add({ instanceId: randomUUID(), seq: 1, nowMs: NOW, rows });
@@ -745,29 +721,18 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
 
   describe('usage', () => {
     const hour = (i: number) => Math.floor(NOW / HOUR) * HOUR + i * HOUR;
-    const useRow = (hourMs: number, more: Partial<UsageRow> = {}): UsageRow => ({
-      id: `${hourMs
-        .toString(16)
-        .padStart(12, '0')
-        .replace(/^(.{8})/, '$1-')}-${more.tokenId ?? 't'}-${more.outcome ?? 'ok'}`,
-      hourMs,
-      tokenId: 't',
-      projectId: 'p-of-usage',
-      outcome: 'ok',
-      code: '',
-      model: 'gpt',
-      requests: 1,
-      hits: 0,
-      promptTokens: 10,
-      completionTokens: 5,
-      upstreamRefused: 0,
-      upstreamErrors: 0,
-      cut: 0,
-      cacheReadTokens: 6,
-      cacheWriteTokens: 1,
-      withTokens: 1,
-      ...more,
-    });
+    const useRow = (hourMs: number, more: Partial<UsageRow> = {}): UsageRow =>
+      aUsageRow(hourMs, {
+        id: `${firstIdOf(hourMs)}${more.tokenId ?? 't'}-${more.outcome ?? 'ok'}`,
+        tokenId: 't',
+        projectId: 'p-of-usage',
+        promptTokens: 10,
+        completionTokens: 5,
+        cacheReadTokens: 6,
+        cacheWriteTokens: 1,
+        withTokens: 1,
+        ...more,
+      });
 
     it('is accepted from an instance whose last flush was deleted because it had none for so long', async () => {
       const flush = (instanceId: string, seq: number, nowMs: number) =>
@@ -826,99 +791,162 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       }
     });
 
-    it('is the same in the top rows of memory and of the database, for random rows', async () => {
-      const tokens = [await aToken(), await aToken(), await aToken()];
-      const nowMs = hour(5_000) + HOUR / 2;
-      const outcomes = [
-        'ok',
-        'refused',
-        'revoked',
-        'upstream_refused',
-        'upstream_error',
-        'timeout',
-        'truncated',
-        'drained',
-      ];
-      const rows = Array.from({ length: 1_200 }, (_, n) => {
-        const hourMs = hour(5_000 - ((n * 7) % 26));
-        const token = n % 50 === 0 ? { id: '', projectId: '' } : (tokens[(n * 5) % 3] as NewToken);
-        const outcome = outcomes[(n * 11) % 8] as UsageRow['outcome'];
-        const code = outcome === 'upstream_error' && n % 2 === 0 ? 'internal' : '';
-        const row = useRow(hourMs, {
-          tokenId: token.id,
-          projectId: token.projectId,
-          outcome,
-          code,
-          requests: 1 + (n % 9),
-        });
-        const upstreamRefused = outcome === 'upstream_refused' ? row.requests : 0;
-        const cut = outcome === 'revoked' ? 1 : 0;
-        return { ...row, id: `${row.id.slice(0, 14)}${n}`, model: `m${n % 4}`, cut, upstreamRefused };
+    describe('in the top rows', () => {
+      const nowMs = hour(5_000) + 30 * MINUTE_MS + 7_000;
+      /** In minutes of two hours, and in hours of two days. */
+      const rows: UsageRow[] = [];
+      const tokens: NewToken[] = [];
+
+      before(async () => {
+        for (let n = 0; n < 4; n++) tokens.push(await aToken());
+        const outcomes = [
+          'ok',
+          'refused',
+          'revoked',
+          'upstream_refused',
+          'upstream_error',
+          'timeout',
+          'drained',
+          'ok',
+        ] as const;
+        for (let n = 0; n < 1_500; n++) {
+          const isUnknown = n % 50 === 0;
+          const { id: tokenId, projectId } = isUnknown ? { id: '', projectId: '' } : tokens[(n * 5) % 4]!;
+          const outcome = outcomes[(n * 11) % 8]!;
+          const minuteMs = n % 3 === 0 ? null : nowMs - (nowMs % MINUTE_MS) - ((n * 7) % 110) * MINUTE_MS;
+          const hourMs = minuteMs === null ? hour(5_000 - ((n * 7) % 26)) : minuteMs - (minuteMs % HOUR);
+          const requests = 1 + (n % 9);
+          const counts = {
+            requests,
+            hits: n % 2,
+            promptTokens: n % 7,
+            completionTokens: n % 5,
+            upstreamRefused: outcome === 'upstream_refused' ? requests : 0,
+            upstreamErrors: outcome === 'upstream_error' && n % 2 > 0 ? requests : 0,
+            cut: outcome === 'revoked' ? 1 : 0,
+            ownErrors: outcome === 'drained' || (outcome === 'upstream_error' && n % 2 === 0) ? requests : 0,
+          };
+          const times = Array.from({ length: 16 }, (_, bucket) => ((bucket + n) % 11 === 0 ? n % 4 : 0));
+          rows.push(aUsageRow(hourMs, { minuteMs, tokenId, projectId, outcome, model: `m${n % 4}`, times, ...counts }));
+        }
+        const instances = [randomUUID(), randomUUID()];
+        for (const [n, instanceId] of instances.entries())
+          await usage.add({ instanceId, seq: 1, nowMs, rows: rows.filter((_, i) => i % 2 === n) });
+        await database.transact((tx) =>
+          tx.execute('UPDATE tokens SET last_used_at = $at WHERE id = $id', { at: nowMs - 1_000, id: tokens[1]!.id }),
+        );
       });
-      await usage.add({ instanceId: randomUUID(), seq: 1, nowMs, rows });
-      const log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-      const clock = { now: () => nowMs, monotonic: () => 0, after: () => () => undefined };
-      const day = new DayTop({ store: usage, flush: () => Promise.resolve(), clock, log });
-      const firstMs = hour(5_000 - 23);
-      for (const by of TOP_DIMENSIONS) {
-        for (const only of [{}, { projectId: tokens[0]?.projectId }, { tokenId: tokens[1]?.id }]) {
-          const query: TopQuery = { by, window: '24h', sort: 'requests', limit: 20, ...only };
-          const [inMemory, read] = [await day.part(query), await usage.top(query, firstMs)];
-          const figures = (part: TopPart | null) =>
-            part && {
-              groups: part.groups.map(({ tokenId, projectId, model, counts, lastMs }) => ({
-                tokenId,
-                projectId,
-                model,
-                counts,
-                lastMs,
-              })),
-              ...{ count: part.groupCount, total: part.total.counts, fromMs: part.fromMs },
+      after(() =>
+        database.transact((tx) =>
+          tx.execute('UPDATE tokens SET last_used_at = 0 WHERE id = $id', { id: tokens[1]!.id }),
+        ),
+      );
+
+      /** The same, added up from the rows. */
+      function expected(query: TopQuery): Map<string, Omit<TopGroup, 'tokenId' | 'projectId' | 'model'>> {
+        const { stepMs, steps } = TOP_STEPS[query.window];
+        const firstMs = nowMs - (nowMs % stepMs) - (steps - 1) * stepMs;
+        const groups = new Map<string, Omit<TopGroup, 'tokenId' | 'projectId' | 'model'>>();
+        for (const row of rows) {
+          const timeMs = query.window === '24h' ? row.hourMs : row.minuteMs;
+          if (timeMs === null || timeMs < firstMs) continue;
+          if ((query.tokenId ?? row.tokenId) !== row.tokenId || (query.projectId ?? row.projectId) !== row.projectId)
+            continue;
+          const key = { token: row.tokenId, project: row.projectId, model: `${row.projectId} ${row.model}` }[query.by];
+          for (const each of row.tokenId === '' ? ['total'] : ['total', key]) {
+            const group = groups.get(each) ?? {
+              counts: {
+                requests: 0,
+                cacheHits: 0,
+                refused: 0,
+                upstreamRefused: 0,
+                upstreamErrors: 0,
+                cut: 0,
+                promptTokens: 0,
+                completionTokens: 0,
+              },
+              times: query.window === '24h' ? [] : row.times.map(() => 0),
+              lastMs: 0,
+              history: Array.from({ length: steps }, () => 0),
+              failureHistory: Array.from({ length: steps }, () => 0),
             };
-          const [found, expected] = [figures(inMemory), figures(read)];
-          expect(found?.groups, by).to.have.deep.members(expected?.groups ?? []);
-          expect({ ...found, groups: [] }, by).to.deep.equal({ ...expected, groups: [] });
-          const hours = await usage.topGroupHours(query, firstMs, read.groups);
-          for (const { tokenId, projectId, model, counts } of read.groups) {
-            const own = hours.filter((h) => h.tokenId === tokenId && h.projectId === projectId && h.model === model);
-            const sum = (of: 'requests' | 'failures') => own.reduce((all, h) => all + h[of], 0);
-            expect([sum('requests'), sum('failures')]).to.deep.equal([counts[0], failuresIn(counts)]);
-          }
-          expect(inMemory?.hasHours).to.equal(by !== 'token' && query.tokenId === undefined);
-          for (const group of inMemory?.hasHours ? inMemory.groups : []) {
-            const own = hours.filter((h) => h.projectId === group.projectId && h.model === group.model);
-            const perHour = (of: 'requests' | 'failures') =>
-              group.history.map((_, n) => own.find((h) => h.hourMs === firstMs + n * HOUR)?.[of] ?? 0);
-            expect([group.history, group.failureHistory], by).to.deep.equal([perHour('requests'), perHour('failures')]);
+            groups.set(each, group);
+            const { counts } = group;
+            const refused = row.outcome === 'refused' || row.outcome === 'revoked' ? row.requests - row.cut : 0;
+            const isError = ['upstream_error', 'timeout', 'drained'].includes(row.outcome);
+            const added = {
+              requests: row.requests,
+              cacheHits: row.hits,
+              refused: refused + row.ownErrors,
+              upstreamRefused: row.upstreamRefused,
+              upstreamErrors: isError ? row.requests - row.ownErrors : 0,
+              cut: row.cut,
+              promptTokens: row.promptTokens,
+              completionTokens: row.completionTokens,
+            };
+            for (const [count, more] of Object.entries(added)) counts[count as keyof typeof added] += more;
+            group.times = group.times.map((count, bucket) => count + row.times[bucket]!);
+            const at = Math.floor((timeMs - firstMs) / stepMs);
+            group.history[at]! += row.requests;
+            group.failureHistory[at]! += failuresIn({ counts: added });
+            const isUsed = row.tokenId === tokens[1]!.id && query.by !== 'model';
+            group.lastMs = Math.max(group.lastMs, isUsed ? nowMs - 1_000 : timeMs);
           }
         }
+        return groups;
       }
-    });
 
-    it('is asked for the last use of tokens in pages, in its order', async () => {
-      const last = NOW + 1_000 * HOUR;
-      const used = [await aToken(), await aToken(), await aToken(), await aToken()].map(({ id }) => id).sort();
-      await database.transact(async (tx) => {
-        for (const [n, id] of used.entries()) {
-          // The second and the third at the same time.
-          await tx.execute('UPDATE tokens SET last_used_at = $at WHERE id = $id', {
-            at: last + Math.min(n, 3 - n),
-            id,
+      for (const window of TOP_WINDOWS) {
+        for (const by of TOP_DIMENSIONS) {
+          it(`is added up by ${by} in ${window}, for all rows and for those of a project or token`, async () => {
+            for (const only of [{}, { projectId: tokens[0]!.projectId }, { tokenId: tokens[1]!.id }]) {
+              const query: TopQuery = { by, window, sort: 'requests', limit: 200, ...only };
+              const part = await usage.top(query, nowMs);
+              const { total, ...groups } = Object.fromEntries(expected(query));
+              const found = part.groups.map(({ tokenId, projectId, model, ...group }) => {
+                const key = { token: tokenId, project: projectId, model: `${projectId} ${model}` }[by];
+                return [key, group] as const;
+              });
+              expect(Object.fromEntries(found)).to.deep.equal(groups);
+              expect(part.groupCount).to.equal(found.length);
+              expect(part.total).to.deep.equal({ counts: total!.counts, times: total!.times });
+            }
+          });
+
+          it(`is sorted by ${by} in ${window}, in every order`, async () => {
+            for (const sort of TOP_SORTS) {
+              const valueOf = (group: TopGroup): number =>
+                ({
+                  errors: failuresIn(group),
+                  requests: group.counts.requests,
+                  tokens: group.counts.promptTokens + group.counts.completionTokens,
+                  p50: quantileOf(group, 'p50') ?? group.counts.requests,
+                  p95: quantileOf(group, 'p95') ?? group.counts.requests,
+                  last_used: group.lastMs,
+                })[sort];
+              const all = (await usage.top({ by, window, sort, limit: 200 }, nowMs)).groups;
+              const values = all.map(valueOf);
+              expect(values, sort).to.deep.equal([...values].sort((a, b) => b - a));
+              const { groups: first, groupCount } = await usage.top({ by, window, sort, limit: 2 }, nowMs);
+              expect([first, groupCount], sort).to.deep.equal([all.slice(0, 2), all.length]);
+            }
           });
         }
-      });
-      const all: string[] = [];
-      for (let after = { tokenId: '', lastUsedAtMs: 0 }; ;) {
-        const page = await usage.lastUses(last, after, 1);
-        const [next] = page;
-        if (!next) break;
-        all.push(next.tokenId);
-        after = next;
       }
-      expect(all).to.deep.equal([used[0], used[3], used[1], used[2]]);
-      await database.transact((tx) =>
-        tx.execute('UPDATE tokens SET last_used_at = 0 WHERE last_used_at >= $last', { last }),
-      );
+
+      it('is there for an hour: minutes are removed in batches, hours stay', async () => {
+        const count = async () =>
+          (await database.select<{ n: number }>('SELECT COUNT(*) AS n FROM usage_minutes'))[0]!.n;
+        const query: TopQuery = { by: 'token', window: '24h', sort: 'requests', limit: 10 };
+        const [before, day] = [await count(), await usage.top(query, nowMs)];
+        while (await usage.removeMinutesBefore(nowMs - HOUR_MS));
+        expect(await count()).to.be.within(1, before - 1);
+        const { total } = await usage.top({ ...query, window: '1h' }, nowMs);
+        expect(total).to.deep.include({ counts: expected({ ...query, window: '1h' }).get('total')!.counts });
+        while (await usage.removeMinutesBefore(nowMs + HOUR_MS));
+        expect(await count()).to.equal(0);
+        expect(await usage.top(query, nowMs)).to.deep.equal(day);
+      });
     });
 
     it('is counted for each project of a page, with its tokens by state and their last use', async () => {

@@ -3,11 +3,12 @@
  * names the fields that it is about. All other fields are those of a project or token that was just created: active, without a name or a
  * cap, and never used.
  */
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import type { WireProject, WireToken, WireTop, WireTopRow } from '../../daemon/api/contract.js';
-import type { KnownToken, NewProject, NewToken } from '../../daemon/core/ports.js';
+import type { KnownToken, NewProject, NewToken, UsageRow } from '../../daemon/core/ports.js';
 import type { RegistryOptions } from '../../daemon/core/registry.js';
 import { tokenExample } from '../../daemon/api/schemas.js';
+import { firstIdOf, TIME_BOUNDS_MS } from '../../daemon/core/usage.js';
 import { DEFAULT_TERMS, NOT_REVOKED, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
 
 const CREATED_MS = Date.UTC(2030, 0, 1, 12);
@@ -38,6 +39,31 @@ export function aProject(fields: Partial<Project> = {}): Project {
     ...fields,
   };
 }
+
+/** Usage of one request in an hour, without a minute, and with an ID of its own. */
+export const aUsageRow = (hourMs: number, fields: Partial<UsageRow> = {}): UsageRow => ({
+  id: firstIdOf(hourMs) + randomUUID().slice(14),
+  hourMs,
+  minuteMs: null,
+  tokenId: TOKEN_ID,
+  projectId: PROJECT_ID,
+  outcome: 'ok',
+  code: '',
+  model: 'gpt',
+  requests: 1,
+  hits: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  cacheReadTokens: 0,
+  cacheWriteTokens: 0,
+  upstreamRefused: 0,
+  upstreamErrors: 0,
+  cut: 0,
+  ownErrors: 0,
+  withTokens: 0,
+  times: TIME_BOUNDS_MS.map(() => 0),
+  ...fields,
+});
 
 /** A project to be inserted, with its upstream key. */
 export const aNewProject = (fields: Partial<NewProject> = {}): NewProject => ({

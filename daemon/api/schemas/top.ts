@@ -46,7 +46,7 @@ export const topRow = z
     ).optional(),
     ...figures,
     last_used_at: timestamp(
-      'When the last request ended. In a window of 24 h: the last use of the token or project, or the start of the hour of the last request if that is later or the row is a model.',
+      'When the token or project was last used, or the start of the minute (in a window of 24 hours: the hour) of the last request, if that is later or the row is a model.',
     ),
     history: z
       .array(z.int().min(0))
@@ -60,10 +60,8 @@ export const top = z
     by: z.enum(TOP_DIMENSIONS).describe('What the rows are.'),
     window: z.enum(TOP_WINDOWS).describe('The period that was asked for.'),
     sort: z.enum(TOP_SORTS).describe('The sort order.'),
-    from: timestamp(
-      'Start of the period that the figures cover. Later than asked for if earlier requests are not known.',
-    ),
-    to: timestamp('End of the period: now, or when the sums of 24 hours were read.'),
+    from: timestamp('Start of the period that the figures cover.'),
+    to: timestamp('End of the period: when the figures were read.'),
     source: z.enum(TOP_SOURCES).describe('Where the figures come from.'),
     step_seconds: count('Length of a step of the histories, in seconds.'),
     instances: z

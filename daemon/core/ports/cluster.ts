@@ -1,6 +1,5 @@
 /** Storage and messages that instances with a shared database use to stay in sync. */
 import type { CommittedChange } from './records.js';
-import type { RecentTopQuery, TopPart } from './top.js';
 
 /** The instance IDs of workers begin with it, and no others: they are UUIDs. */
 export const WORKER_ID_PREFIX = 'w';
@@ -31,15 +30,11 @@ export type Notification =
   | { kind: 'changed'; change: CommittedChange }
   /** Asks instances that hold units of this token to give them back. */
   | { kind: 'wanted'; tokenId: string }
-  /** Asks for the parts of a top report up to that time. */
-  | { kind: 'top_wanted'; number: number; asker: string; query: RecentTopQuery; nowMs: number }
-  /** The answer, to the instance that asked. */
-  | { kind: 'top_part'; number: number; part: TopPart }
   /** The subscription was (re-)established: notifications may have been missed. */
   | { kind: 'arrived' };
 
 export interface Notifications {
-  /** Does not wait and does not throw. @param to ID of the only instance that gets it (default: all others). */
-  send(notification: Notification, to?: string): void;
+  /** Does not wait and does not throw. */
+  send(notification: Notification): void;
   onNotification(listener: (notification: Notification) => void): void;
 }

@@ -1,5 +1,6 @@
 /** Who and what has the most requests, failures or model tokens, or the longest times. */
 import type { TopDimension, TopSort, TopWindow } from '../../api/vocabulary.js';
+import type { FailureKind } from '../failure-kind.js';
 
 export interface TopQuery {
   by: TopDimension;
@@ -11,14 +12,11 @@ export interface TopQuery {
   limit: number;
 }
 
-/** A query for one of the windows in memory. */
-export type RecentTopQuery = Omit<TopQuery, 'window'> & { window: Exclude<TopWindow, '24h'> };
+export type TopCount = 'requests' | 'cacheHits' | FailureKind | 'promptTokens' | 'completionTokens';
 
-/** Counts and times that can be added up, so that several instances have the quantiles of all their responses. */
 export interface TopSums {
-  /** In the order of `COUNTS` (core/top/step.ts). */
-  counts: number[];
-  /** Responses by the time until they started, one number per bucket; empty if the times are unknown. */
+  counts: Record<TopCount, number>;
+  /** Responses by the time until they started, see `TIME_BOUNDS_MS` (core/usage.ts); empty if the times are unknown. */
   times: number[];
 }
 
@@ -35,48 +33,14 @@ export interface TopGroup extends TopSums {
   failureHistory: number[];
 }
 
-/** The part of a report that comes from one source. */
+/** What the database has of a window. */
 export interface TopPart {
-  /** From when on requests are included. */
+  /** Start of the first step. */
   fromMs: number;
   /** The first ones in the order of the query. */
   groups: TopGroup[];
   /** How many groups there are, with those that are not in `groups`. */
   groupCount: number;
-  untracked: number;
   /** All requests that the query selects, also those without a group. */
   total: TopSums;
-}
-
-/** Counts of one token and model in an hour. '' if there is none or it is unknown. */
-export interface TopHourRow {
-  id: string;
-  hourMs: number;
-  tokenId: string;
-  projectId: string;
-  model: string;
-  /** In the order of `COUNTS`. */
-  counts: number[];
-}
-
-export interface LastUse {
-  tokenId: string;
-  lastUsedAtMs: number;
-}
-
-/** The requests and failures of a group in an hour. */
-export interface TopGroupHour extends Pick<TopGroup, 'tokenId' | 'projectId' | 'model'> {
-  hourMs: number;
-  requests: number;
-  failures: number;
-}
-
-/** What the rows of a day are built from, read little by little. Its methods throw {StoreUnavailable}. */
-export interface TopDayStore {
-  /** Rows of hours before `untilMs`, in the order of IDs, after that ID. */
-  topHourRows(afterId: string, untilMs: number, limit: number): Promise<TopHourRow[]>;
-  /** Tokens that were used since then, in the order of that time, after that token. */
-  lastUses(sinceMs: number, after: LastUse, limit: number): Promise<LastUse[]>;
-  /** The hours since `firstMs` of some groups. */
-  topGroupHours(query: TopQuery, firstMs: number, groups: readonly TopGroup[]): Promise<TopGroupHour[]>;
 }

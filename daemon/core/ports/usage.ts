@@ -1,7 +1,7 @@
 /** Storage of usage statistics. */
 import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
-import type { TopDayStore, TopPart, TopQuery } from './top.js';
+import type { TopPart, TopQuery } from './top.js';
 
 /** Sums over the requests of one row, or of one line of a report. */
 export interface UsageCounts {
@@ -20,10 +20,12 @@ export interface UsageCounts {
   upstreamErrors: number;
   /** Cut off by a revocation after being forwarded, or while being answered from the cache. Not part of `refused`. */
   cut: number;
+  /** Failures of llmp itself, such as a shutdown. Part of `errors`; the top rows count them as refused. */
+  ownErrors: number;
 }
 
 /** Sums for one hour, token, outcome, code and model. '' if there is none or it is unknown. */
-export interface UsageRow extends UsageCounts {
+export interface UsageHour extends UsageCounts {
   /** Derived from the fields that identify the row; begins with the hour, so that IDs are ordered by time. */
   id: string;
   /** Start of the hour, in ms since the epoch. */
@@ -35,6 +37,14 @@ export interface UsageRow extends UsageCounts {
   model: string;
   /** Number of requests with token counts from the provider. */
   withTokens: number;
+}
+
+/** The same for one minute, as it is written. */
+export interface UsageRow extends UsageHour {
+  /** Start of the minute; null if only the hour is known any more. */
+  minuteMs: number | null;
+  /** Responses of the upstream by the time until they started, see `TIME_BOUNDS_MS` (core/usage.ts). */
+  times: number[];
 }
 
 export interface UsageFlush {
@@ -67,15 +77,17 @@ export interface UsageLine extends UsageCounts {
   errors: number;
 }
 
-export interface UsageStore extends TopDayStore {
-  /** Adds the rows to the stored ones. After an error the outcome is unknown until `lastFlush` is read. */
+export interface UsageStore {
+  /** Adds the rows to the stored minutes, hours and days. After an error the outcome is unknown until `lastFlush` is read. */
   add(flush: UsageFlush): Promise<void>;
   /** `seq` of the instance's last committed flush; 0 before the first. */
   lastFlush(instanceId: string): Promise<number>;
   /** Sums up usage. @returns lines in no particular order; `limit` + 1 lines if there are more than `limit`. */
   report(query: UsageQuery, limit: number): Promise<UsageLine[]>;
-  /** Usage of the hours from `firstMs` on. */
-  top(query: TopQuery, firstMs: number): Promise<TopPart>;
+  /** The first tokens, projects or models of a window that ends at that time. */
+  top(query: TopQuery, nowMs: number): Promise<TopPart>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;
+  /** Removes a batch of the minutes before that one; their hours stay. @returns whether there may be more to remove. */
+  removeMinutesBefore(minuteMs: number): Promise<boolean>;
 }

@@ -11,8 +11,8 @@ import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refus
 import type { Registry } from '../../core/registry.js';
 import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
-import type { TopReports } from '../../core/top/top-report.js';
-import type { HourlyUsage } from '../../core/usage.js';
+import type { TopReports } from '../../core/top.js';
+import type { UsageStatistics } from '../../core/usage.js';
 import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/timing.js';
 import type { Locals } from './caller.js';
 import type { AddressOf } from '../client-address.js';
@@ -55,7 +55,7 @@ export interface ManageOptions extends ProjectOptions {
   /** Whether a target belongs to the proxy, so that its responses may be cached. */
   isForwarded: (target: string) => boolean;
   auditLog: AuditLog;
-  usage: Pick<HourlyUsage, 'report'>;
+  usage: Pick<UsageStatistics, 'report'>;
   top: TopReports;
   /** Names for lists that show IDs. */
   names: RecordStore['names'];

@@ -3,8 +3,7 @@ import type * as z from 'zod';
 import type { WireTop, WireTopRow } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
 import type { Names, TopGroup, TopQuery, TopSums } from '../../core/ports.js';
-import { failuresIn } from '../../core/top/counts.js';
-import { quantileOf, type TopReport } from '../../core/top/top-report.js';
+import { failuresIn, quantileOf, type TopReport } from '../../core/top.js';
 import { isoTime, roundedOrNull } from './wire.js';
 
 export const topQuery = (query: z.output<typeof schemas.topQuery>): TopQuery => ({
@@ -25,9 +24,9 @@ export const wireTop = (query: TopQuery, report: TopReport, names: Names): WireT
   to: isoTime(report.toMs),
   source: query.window === '24h' ? 'hourly_usage' : 'memory',
   step_seconds: report.stepMs / 1000,
-  instances: report.instances,
+  instances: { included: report.instances, missing: 0 },
   row_count: report.groupCount,
-  untracked_requests: report.untracked,
+  untracked_requests: 0,
   total: figuresOf(report.total),
   rows: report.groups.map((group) => rowOf(group, names)),
 });
@@ -44,19 +43,17 @@ const rowOf = (group: TopGroup, { tokens, projects }: Names): WireTopRow => ({
 });
 
 function figuresOf(sums: TopSums): WireTop['total'] {
-  // In the order of `COUNTS`.
-  const [requests, cacheHits, refused, upstreamRefused, upstreamErrors, cut, promptTokens, completionTokens] =
-    sums.counts as [number, number, number, number, number, number, number, number];
+  const { counts } = sums;
   return {
-    requests,
-    cache_hits: cacheHits,
-    errors: failuresIn(sums.counts),
-    refused,
-    upstream_refused: upstreamRefused,
-    upstream_errors: upstreamErrors,
-    cut,
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
+    requests: counts.requests,
+    cache_hits: counts.cacheHits,
+    errors: failuresIn(sums),
+    refused: counts.refused,
+    upstream_refused: counts.upstreamRefused,
+    upstream_errors: counts.upstreamErrors,
+    cut: counts.cut,
+    prompt_tokens: counts.promptTokens,
+    completion_tokens: counts.completionTokens,
     p50_ms: roundedOrNull(quantileOf(sums, 'p50')),
     p95_ms: roundedOrNull(quantileOf(sums, 'p95')),
   };

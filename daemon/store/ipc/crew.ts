@@ -95,7 +95,7 @@ export class Crew implements Notifications {
     this.#options = options;
     options.outer?.onNotification((notification) => {
       this.#notifyHere(notification);
-      if (isForWorkers(notification)) this.#notifyWorkers(notification, false, null);
+      this.#notifyWorkers(notification, false, null);
     });
   }
 
@@ -119,10 +119,10 @@ export class Crew implements Notifications {
       this.#services?.connection(tunnels.open(id, ends));
       return undefined;
     });
-    channel.handle('notify', ({ notification, to }) => {
-      if (to === undefined) this.#notifyWorkers(notification, false, member);
+    channel.handle('notify', (notification) => {
+      this.#notifyWorkers(notification, false, member);
       this.#notifyHere(notification);
-      this.#options.outer?.send(notification, to);
+      this.#options.outer?.send(notification);
       return undefined;
     });
     channel.handle('invalidate', async (resource) => {
@@ -162,9 +162,9 @@ export class Crew implements Notifications {
 
   // ---- notifications and changes
 
-  send(notification: Notification, to?: string): void {
-    if (to === undefined && isForWorkers(notification)) this.#notifyWorkers(notification, true, null);
-    this.#options.outer?.send(notification, to);
+  send(notification: Notification): void {
+    this.#notifyWorkers(notification, true, null);
+    this.#options.outer?.send(notification);
   }
 
   onNotification(listener: (notification: Notification) => void): void {
@@ -315,8 +315,6 @@ export class Crew implements Notifications {
 const hasBegun = ({ channel }: Member): boolean => channel.hasBegun;
 
 /** Only the primary answers for the requests of its workers. */
-const isForWorkers = ({ kind }: Notification): boolean => kind === 'changed' || kind === 'wanted' || kind === 'arrived';
-
 /** The caches of all workers, as the primary manages them. */
 export class CrewCache implements CacheStore {
   readonly backend = 'memory';

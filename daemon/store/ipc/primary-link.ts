@@ -90,8 +90,8 @@ class LinkedNotifications implements Notifications {
     });
   }
 
-  send(notification: Notification, to?: string): void {
-    this.#channel.send('notify', { notification, to });
+  send(notification: Notification): void {
+    this.#channel.send('notify', notification);
   }
 
   onNotification(listener: (notification: Notification) => void): void {

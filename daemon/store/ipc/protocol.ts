@@ -75,7 +75,7 @@ export interface ResourceOfProject {
 export type OfPrimary = {
   /** The worker accepts connections at this address. */
   listening: { argument: string | null; result: undefined };
-  notify: { argument: { notification: Notification; to: string | undefined }; result: undefined };
+  notify: { argument: Notification; result: undefined };
   /** Records of completed requests. */
   ended: { argument: RecordBatch; result: undefined };
   take: { argument: { key: string; window: RateWindow }; result: RateDecision };

@@ -41,11 +41,9 @@ export class RedisNotifications implements Notifications {
     this.#channel = `llmp:notifications:${createHmac('sha256', key).update('channel').digest('hex').slice(0, 16)}`;
     this.#receiver = new RedisConnection({ address, clock, log, commandMs: COMMAND_MS, purpose: 'notifications' });
     this.#receiver.onConnect(async ({ subscribe }) => {
-      for (const channel of [this.#channel, this.#channelOf(options.instanceId)]) {
-        await subscribe(channel, (message) => {
-          this.#receive(message);
-        });
-      }
+      await subscribe(this.#channel, (message) => {
+        this.#receive(message);
+      });
       this.#notify({ kind: 'arrived' });
     });
   }
@@ -57,12 +55,10 @@ export class RedisNotifications implements Notifications {
     await this.#receiver.open();
   }
 
-  send(notification: Notification, to?: string): void {
+  send(notification: Notification): void {
     const text = JSON.stringify({ from: this.#options.instanceId, notification });
     const message = Buffer.concat([this.#macOf(text), Buffer.from(text)]);
-    this.#options.sender
-      .call('PUBLISH', [to === undefined ? this.#channel : this.#channelOf(to), message])
-      .catch(() => undefined);
+    this.#options.sender.call('PUBLISH', [this.#channel, message]).catch(() => undefined);
   }
 
   onNotification(listener: (notification: Notification) => void): void {
@@ -72,11 +68,6 @@ export class RedisNotifications implements Notifications {
   close(): void {
     this.#stopPinging?.();
     this.#receiver.close();
-  }
-
-  /** The channel of one instance. */
-  #channelOf(instanceId: string): string {
-    return `${this.#channel}:${instanceId}`;
   }
 
   #receive(message: Buffer): void {

@@ -3,8 +3,9 @@
  * written. A missing or duplicate declaration does not compile or fails a test (test/store/sql-stores.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
-import type { CommittedChange, NumberedRecord, UsageCounts, UsageRow } from '../../core/ports.js';
+import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
 import type { Project, Token } from '../../core/token.js';
+import { TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Anchor } from '../audit-file/anchors.js';
 import {
   type ColumnsOf,
@@ -165,6 +166,7 @@ const usageCounts = {
   cut: number('cut'),
   cacheReadTokens: number('cache_read_tokens'),
   cacheWriteTokens: number('cache_write_tokens'),
+  ownErrors: number('own_errors'),
 } satisfies ColumnsOf<UsageCounts>;
 
 const hourCounts = { ...usageCounts, withTokens: number('with_tokens') };
@@ -177,7 +179,7 @@ const hour = {
   code: text('code'),
   model: text('model'),
   ...hourCounts,
-} satisfies ColumnsOf<UsageRow>;
+} satisfies ColumnsOf<UsageHour>;
 
 export const USAGE_HOURLY = new Table('usage_hourly', hour);
 /** For `usage_hourly u`. */
@@ -204,6 +206,30 @@ export type UsageSumColumns = RowOf<typeof sumKey>;
 export type UsageSum = ValuesOf<typeof USAGE_SUMS.columns>;
 export const USAGE_SUM_COUNTS = columnList(sumCounts);
 export type UsageCountColumns = RowOf<typeof sumCounts>;
+
+const { requests, hits, promptTokens, completionTokens, upstreamRefused, cut, ownErrors } = usageCounts;
+/** Counts of response times: `t0`, `t1` …, one for each of `TIME_BOUNDS_MS`. */
+const times = Object.fromEntries(
+  TIME_BOUNDS_MS.map((_, bucket) => [`t${bucket}`, number(`t${bucket}`)] as const),
+) as Readonly<Record<`t${number}`, ReturnType<typeof number>>>;
+export const USAGE_TIMES = Object.keys(times);
+const minuteCounts = {
+  ...{ requests, hits, promptTokens, completionTokens, upstreamRefused, cut, ownErrors },
+  refused: sumCounts.refused,
+  errors: sumCounts.errors,
+  ...times,
+};
+const minuteKey = {
+  fromMs: number('from_ms'),
+  /** '': the sums of all requests of the project, or, if that is '' too, of those without a known token. */
+  tokenId: text('token_id'),
+  projectId: text('project_id'),
+  model: text('model'),
+};
+export const USAGE_MINUTES = new Table('usage_minutes', { ...minuteKey, ...minuteCounts });
+export const USAGE_MINUTE_KEY = columnList(minuteKey);
+export const USAGE_MINUTE_COUNTS = columnList(minuteCounts);
+export type UsageMinute = ValuesOf<typeof USAGE_MINUTES.columns>;
 
 export const USAGE_FLUSHES = new Table('usage_flushes', {
   instanceId: text('instance_id'),

@@ -1,180 +1,265 @@
-/** The tokens, projects and models with the most requests or failures, from the hourly usage. */
-import { FAILURE_KINDS, type FailureKind } from '../../core/failure-kind.js';
-import type { LastUse, TopGroup, TopGroupHour, TopHourRow, TopPart, TopQuery } from '../../core/ports.js';
-import { COUNTS, TOP_DAY_STEPS } from '../../core/top/counts.js';
-import { firstIdOf } from '../../core/usage.js';
+/**
+ * The tokens, projects and models with the most requests or failures, from the minutes and hours of usage. A hundred thousand tokens have
+ * so many rows that adding up all of their counts takes several times as long as adding up what they are sorted by. So a report first
+ * finds the groups that it shows, and then reads the counts of those. Projects and models, and the total, are read from the sums over
+ * all tokens.
+ */
+import { FAILURE_KINDS } from '../../core/failure-kind.js';
+import type { TopCount, TopGroup, TopPart, TopQuery, TopSums } from '../../core/ports.js';
+import { QUANTILES, TOP_STEPS } from '../../core/top.js';
+import { FAILED, firstIdOf, MINUTE_MS, REFUSED, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
+import { USAGE_TIMES } from './tables.js';
+import { requestsThat } from './usage-report.js';
 
-const when = (condition: string) => `CASE WHEN ${condition} THEN requests ELSE 0 END`;
-
-/** The rules of `failureKindOf`, for rows of `usage_hourly`. */
-const FAILURES: Readonly<Record<FailureKind, string>> = {
-  refused: `CASE WHEN outcome IN ('refused', 'drained') OR (outcome = 'upstream_error' AND code = 'internal')
-    OR (outcome = 'timeout' AND code = 'request_timeout') THEN requests WHEN outcome = 'revoked' THEN requests - cut ELSE 0 END`,
-  upstreamRefused: when(`outcome = 'upstream_refused'`),
-  upstreamErrors: when(
-    `outcome IN ('truncated', 'provider_error') OR (outcome = 'upstream_error' AND code <> 'internal') OR (outcome = 'timeout' AND code <> 'request_timeout')`,
-  ),
-  cut: 'cut',
-};
-const FAILED = FAILURE_KINDS.map((kind) => FAILURES[kind]).join(' + ');
-/** The same in `usage_sums`. */
-const FAILED_OF_SUMS = 'refused + upstream_refused + errors + cut';
-const VALUES: Readonly<Record<(typeof COUNTS)[number], string>> = {
+/** How each count is read from sums. */
+const COUNTS: Readonly<Record<TopCount, string>> = {
   requests: 'requests',
   cacheHits: 'hits',
-  ...FAILURES,
+  refused: 'refused + own_errors',
+  upstreamRefused: 'upstream_refused',
+  upstreamErrors: 'errors - own_errors',
+  cut: 'cut',
   promptTokens: 'prompt_tokens',
   completionTokens: 'completion_tokens',
 };
-// Without rows, SUM returns NULL.
-const sumOf = (value: string) => `COALESCE(SUM(${value}), 0)`;
-/** `n0`, `n1` … in the order of `COUNTS`. */
-const SUMS = COUNTS.map((count, index) => `${sumOf(VALUES[count])} AS n${index}`).join(', ');
-/** The same of each row. */
-const EACH = COUNTS.map((count, index) => `${VALUES[count]} AS n${index}`).join(', ');
-type SumColumns = Record<`n${number}`, number>;
-const countsIn = (row: SumColumns | undefined) => COUNTS.map((_, index) => row?.[`n${index}`] ?? 0);
-
-/** There are no times, so these are sorted by requests. */
-const ORDERS: Readonly<Record<TopQuery['sort'], string>> = {
-  errors: sumOf(FAILED),
-  requests: sumOf('requests'),
-  tokens: `${sumOf('prompt_tokens')} + ${sumOf('completion_tokens')}`,
-  p50: sumOf('requests'),
-  p95: sumOf('requests'),
-  last_used: 'MAX(hour_ms)',
+/** From hourly rows, which have an outcome instead. */
+const COUNTS_OF_HOURS: typeof COUNTS = {
+  ...COUNTS,
+  refused: `${requestsThat(REFUSED, 'requests - cut')} + own_errors`,
+  upstreamErrors: `${requestsThat(FAILED)} - own_errors`,
 };
-const DIMENSIONS: Readonly<Record<TopQuery['by'], readonly string[]>> = {
+const COUNT_NAMES = Object.keys(COUNTS) as TopCount[];
+
+const DIMENSIONS = {
   token: ['token_id', 'project_id'],
   project: ['project_id'],
   model: ['project_id', 'model'],
-};
+} as const satisfies Record<TopQuery['by'], readonly (keyof KeyColumns)[]>;
 
 interface KeyColumns {
   token_id?: string;
   project_id: string;
   model?: string;
 }
-type GroupRow = KeyColumns & SumColumns & { last_ms: number };
-type HourColumns = KeyColumns & { hour: number; done: number; failed: number };
 
-/** @param firstMs start of the first of the hours. */
-export async function topOfUsage(on: Reader, query: TopQuery, firstMs: number): Promise<TopPart> {
-  const { by, sort, limit } = query;
-  const keys = DIMENSIONS[by].join(', ');
-  const everything = conditionsOf(query, firstMs);
-  // Requests with an unknown token are in the total only.
-  const known = conditionsOf(query, firstMs).and("token_id <> ''");
-  const rows = await on.select<GroupRow>(
-    `SELECT ${keys}, ${SUMS}, MAX(hour_ms) AS last_ms FROM usage_hourly ${known.sql} GROUP BY ${keys}
-     ORDER BY ${ORDERS[sort]} DESC, ${sumOf('requests')} DESC, ${keys} LIMIT ${limit}`,
-    known.bind,
-  );
-  const [counted] = await on.select<{ n: number }>(
-    `SELECT COUNT(*) AS n FROM (SELECT DISTINCT ${keys} FROM usage_hourly ${known.sql}) k`,
-    known.bind,
-  );
-  const [total] = await on.select<SumColumns>(`SELECT ${SUMS} FROM usage_hourly ${everything.sql}`, everything.bind);
-  return {
-    fromMs: firstMs,
-    groups: rows.map(groupOf),
-    groupCount: counted?.n ?? 0,
-    untracked: 0,
-    total: { counts: countsIn(total), times: [] },
+/** Rows of a table, and what they contain. */
+interface Source {
+  from: string;
+  where: Conditions;
+  time: string;
+  counts: typeof COUNTS;
+  /** Columns with counts of response times. */
+  times: readonly string[];
+}
+
+/** Which rows of the window: those of tokens, or the sums over all tokens; null: of all tokens or projects. */
+interface Rows {
+  areOfTokens: boolean;
+  tokens: readonly string[] | null;
+  projects: readonly string[] | null;
+}
+
+interface Steps {
+  fromMs: number;
+  stepMs: number;
+  steps: number;
+}
+
+/** The window that ends at that time. */
+export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Promise<TopPart> {
+  const { by, tokenId, projectId } = query;
+  const { stepMs, steps } = TOP_STEPS[query.window];
+  const fromMs = nowMs - (nowMs % stepMs) - (steps - 1) * stepMs;
+  const sourceOf = (rows: Rows) => (query.window === '24h' ? hours(on, rows, fromMs) : minutes(rows, fromMs, nowMs));
+  const areOfTokens = by === 'token' || tokenId !== undefined;
+  const only = {
+    tokens: tokenId === undefined ? null : [tokenId],
+    projects: projectId === undefined ? null : [projectId],
   };
-}
-
-function conditionsOf({ projectId, tokenId }: TopQuery, firstMs: number): Conditions {
-  const where = new Conditions();
-  if (tokenId !== undefined) where.and('token_id = $tokenId', { tokenId });
-  if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
-  // As in reports of usage: the indexes on tokens and projects continue with the hour, and the table is in the order of IDs.
-  return where.sql === ''
-    ? where.and('id >= $since', { since: firstIdOf(firstMs) })
-    : where.and('hour_ms >= $since', { since: firstMs });
-}
-
-/** @param firstMs start of the first of the hours. */
-export async function topGroupHours(
-  on: Reader,
-  query: TopQuery,
-  firstMs: number,
-  groups: readonly TopGroup[],
-): Promise<TopGroupHour[]> {
-  if (groups.length === 0) return [];
-  const keys = DIMENSIONS[query.by].join(', ');
-  const { table, index, column, hour, failed, where, ids } = hourSource(query, firstMs, groups);
-  // Otherwise SQLite reads the rows of all projects for each of the listed ones.
-  const listed = on.dialect.rowsIn(`${table} ${on.dialect.indexHint(index)}`, column, '$ids');
-  const rows = await on.select<HourColumns>(
-    `SELECT ${keys}, ${hour} AS hour, SUM(requests) AS done, SUM(${failed}) AS failed
-     FROM ${listed} ${where.sql} GROUP BY ${keys}, ${hour}`,
-    { ...where.bind, ids: JSON.stringify([...new Set(ids)]) },
-  );
-  return rows.map(({ token_id, project_id, model, hour: hourMs, done, failed: failures }) => ({
-    tokenId: token_id ?? null,
-    projectId: project_id,
-    model: model ?? null,
-    hourMs,
-    requests: done,
-    failures,
-  }));
-}
-
-/** Rows of tokens, or, for projects as a whole, their sums: those are few, however many tokens a project has. */
-function hourSource({ by, projectId, tokenId }: TopQuery, since: number, groups: readonly TopGroup[]) {
-  const where = new Conditions();
-  if (by !== 'token' && tokenId === undefined) {
-    where.and("kind = 'project_hour' AND from_ms >= $since", { since });
-    const ids = groups.map((group) => group.projectId);
-    const from = { table: 'usage_sums', index: 'usage_sums_project', column: 'project_id', hour: 'from_ms' };
-    return { ...from, failed: FAILED_OF_SUMS, where, ids };
+  const [total] = await sumsOf(on, [], sourceOf({ areOfTokens: tokenId !== undefined, ...only }));
+  const { groups, groupCount } = await firstGroups(on, query, sourceOf({ areOfTokens, ...only }), steps);
+  if (groups.length > 0) {
+    const chosen = sourceOf({
+      areOfTokens,
+      tokens: by === 'token' ? groups.map((group) => group.tokenId ?? '') : only.tokens,
+      projects: by === 'token' ? only.projects : [...new Set(groups.map((group) => group.projectId))],
+    });
+    await addFigures(on, groups, DIMENSIONS[by], chosen, { fromMs, stepMs, steps });
   }
-  where.and('hour_ms >= $since', { since });
-  if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
-  const ids = groups.flatMap((group) => group.tokenId ?? tokenId ?? []);
-  const from = { table: 'usage_hourly', index: 'usage_hourly_token', column: 'token_id', hour: 'hour_ms' };
-  return { ...from, failed: FAILED, where, ids };
+  return { fromMs, groups, groupCount, total: sumsIn(total) };
 }
 
-type RowColumns = Required<KeyColumns> & Record<`n${number}`, number> & { id: string; hour_ms: number };
+// ---- where the rows are
 
-/** See `TopDayStore`. */
-export async function topHourRows(on: Reader, afterId: string, untilMs: number, limit: number): Promise<TopHourRow[]> {
-  const rows = await on.select<RowColumns>(
-    `SELECT id, hour_ms, token_id, project_id, model, ${EACH} FROM usage_hourly
-     WHERE id > $after AND id < $until ORDER BY id LIMIT ${limit}`,
-    { after: afterId, until: firstIdOf(untilMs) },
+function minutes({ areOfTokens, tokens, projects }: Rows, fromMs: number, nowMs: number): Source {
+  // With the next one, because the clock of another instance may be ahead.
+  const untilMs = nowMs + 2 * MINUTE_MS;
+  const where = new Conditions();
+  if (areOfTokens && tokens === null) {
+    where.and("from_ms >= $since AND from_ms < $until AND token_id <> ''", { since: fromMs, until: untilMs });
+  } else {
+    // Each minute is looked up by itself: the rows of all tokens in between are many more.
+    const starts = Array.from({ length: Math.ceil((untilMs - fromMs) / MINUTE_MS) }, (_, n) => fromMs + n * MINUTE_MS);
+    where.and(`from_ms IN (${starts.join(', ')})`);
+    among(where, 'token_id', areOfTokens ? (tokens ?? []) : ['']);
+  }
+  if (projects) among(where, 'project_id', projects);
+  return { from: 'usage_minutes', where, time: 'from_ms', counts: COUNTS, times: USAGE_TIMES };
+}
+
+function hours(on: Reader, { areOfTokens, tokens, projects }: Rows, since: number): Source {
+  const where = new Conditions();
+  if (areOfTokens) {
+    // As in reports of usage: the indexes on tokens and projects continue with the hour, and the table is in the order of IDs.
+    if (!tokens && !projects) where.and('id >= $since', { since: firstIdOf(since) });
+    else where.and('hour_ms >= $since', { since });
+    where.and("token_id <> ''");
+    if (!tokens && projects) among(where, 'project_id', projects);
+    const from = tokens ? listed(on, where, 'usage_hourly', 'token_id', tokens, 'usage_hourly_token') : 'usage_hourly';
+    return { from, where, time: 'hour_ms', counts: COUNTS_OF_HOURS, times: [] };
+  }
+  where.and("kind = 'project_hour' AND from_ms >= $since", { since });
+  const from = projects ? listed(on, where, 'usage_sums', 'project_id', projects, 'usage_sums_project') : 'usage_sums';
+  return { from, where, time: 'from_ms', counts: COUNTS, times: [] };
+}
+
+function among(where: Conditions, column: string, values: readonly string[]): void {
+  const bind = Object.fromEntries(values.map((value, n) => [`${column}_${n}`, value]));
+  where.and(
+    `${column} IN (${Object.keys(bind)
+      .map((name) => `$${name}`)
+      .join(', ')})`,
+    bind,
   );
-  return rows.map((row) => ({
-    id: row.id,
-    hourMs: row.hour_ms,
-    tokenId: row.token_id,
+}
+
+/** Rows found one by one. Without the hint SQLite reads those of all projects for each of the listed ones. */
+function listed(
+  on: Reader,
+  where: Conditions,
+  table: string,
+  column: string,
+  values: readonly string[],
+  index: string,
+): string {
+  where.bind.listed = JSON.stringify(values);
+  return on.dialect.rowsIn(`${table} ${on.dialect.indexHint(index)}`, column, '$listed');
+}
+
+// ---- which groups
+
+/** When a token or project was last used: the rows only say in which minute or hour. */
+const LAST_USES: Readonly<Record<TopQuery['by'], string>> = {
+  token: 'COALESCE((SELECT t.last_used_at FROM tokens t WHERE t.id = g.token_id), 0)',
+  // With ORDER BY and LIMIT every database reads a single entry of the index; with MAX, MariaDB reads all of the project.
+  project: `COALESCE((SELECT t.last_used_at FROM tokens t WHERE t.project_id = g.project_id
+    ORDER BY t.project_id DESC, t.last_used_at DESC LIMIT 1), 0)`,
+  model: '0',
+};
+
+type KeyRow = KeyColumns & { last_ms: number; used_ms: number; found: number };
+
+/** The first groups, without their figures, and how many there are. */
+async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: Source, steps: number) {
+  const { from, where, time } = source;
+  where.and("project_id <> ''"); // Requests with an unknown token are in the total only.
+  const keys = DIMENSIONS[by].join(', ');
+  const order = `DESC, done DESC, ${keys} LIMIT ${limit}`;
+  const isByUse = sort === 'last_used';
+  const grouped = `SELECT ${keys}, ${keyOf(sort, source)} AS sorted_by, SUM(requests) AS done, MAX(${time}) AS last_ms, COUNT(*) OVER () AS found
+    FROM ${from} ${where.sql} GROUP BY ${keys} ${isByUse ? '' : `ORDER BY sorted_by ${order}`}`;
+  const rows = await on.select<KeyRow>(
+    `SELECT ${keys}, last_ms, ${LAST_USES[by]} AS used_ms, found FROM (${grouped}) g
+     ORDER BY ${isByUse ? on.dialect.greatest('last_ms', LAST_USES[by]) : 'sorted_by'} ${order}`,
+    where.bind,
+  );
+  const groups = rows.map((row): TopGroup => ({
+    tokenId: row.token_id ?? null,
     projectId: row.project_id,
-    model: row.model,
-    counts: countsIn(row),
+    model: row.model ?? null,
+    ...sumsIn(undefined),
+    lastMs: Math.max(row.last_ms, row.used_ms),
+    history: Array.from({ length: steps }, () => 0),
+    failureHistory: Array.from({ length: steps }, () => 0),
   }));
+  return { groups, groupCount: rows[0]?.found ?? 0 };
 }
 
-/** See `TopDayStore`. In the order of an index. */
-export async function lastUses(on: Reader, sinceMs: number, after: LastUse, limit: number): Promise<LastUse[]> {
-  const rows = await on.select<{ id: string; last_used_at: number }>(
-    `SELECT id, last_used_at FROM tokens ${on.dialect.indexHint('tokens_last_used_at')}
-     WHERE last_used_at >= $since AND (last_used_at > $after OR id > $id) ORDER BY last_used_at, id LIMIT ${limit}`,
-    { since: Math.max(sinceMs, after.lastUsedAtMs), after: after.lastUsedAtMs, id: after.tokenId },
+function keyOf(sort: TopQuery['sort'], { counts, time, times }: Source): string {
+  switch (sort) {
+    case 'errors':
+      return `SUM(${failuresOf(counts)})`;
+    case 'tokens':
+      return 'SUM(prompt_tokens + completion_tokens)';
+    case 'last_used':
+      return `MAX(${time})`;
+    case 'p50':
+    case 'p95':
+      if (times.length > 0) return quantileOf(times, QUANTILES[sort]);
+  }
+  return 'SUM(requests)';
+}
+
+const failuresOf = (counts: Source['counts']) => FAILURE_KINDS.map((kind) => counts[kind]).join(' + ');
+
+/** The same as `quantile` (core/histogram.ts) of the sums, and -1 without any. */
+function quantileOf(times: readonly string[], part: number): string {
+  const sums = times.map((column) => `SUM(${column})`);
+  const until = (end: number) => `SUM(${['0', ...times.slice(0, end)].join(' + ')})`;
+  const wanted = `${part} * ${until(times.length)}`;
+  const cases = sums.map((sum, n) => {
+    const [lower = 0, upper = lower] = [n === 0 ? 0 : TIME_BOUNDS_MS[n - 1], TIME_BOUNDS_MS[n]];
+    return `WHEN ${until(n + 1)} >= ${wanted} THEN ${lower} + ${upper - lower} * (${wanted} - ${until(n)}) / ${sum}`;
+  });
+  return `CASE WHEN ${until(times.length)} = 0 THEN -1 ${cases.join(' ')} END`;
+}
+
+// ---- their figures
+
+type SumRow = KeyColumns & Record<`n${number}`, number> & Record<`t${number}`, number>;
+
+/** @param keys empty: of all rows together. */
+function sumsOf(on: Reader, keys: readonly string[], { from, where, counts, times }: Source): Promise<SumRow[]> {
+  const sums = [
+    // Without rows, SUM returns NULL.
+    ...COUNT_NAMES.map((count, n) => `COALESCE(SUM(${counts[count]}), 0) AS n${n}`),
+    ...times.map((column) => `COALESCE(SUM(${column}), 0) AS ${column}`),
+  ];
+  const grouped = keys.length === 0 ? '' : `GROUP BY ${keys.join(', ')}`;
+  return on.select(`SELECT ${[...keys, ...sums].join(', ')} FROM ${from} ${where.sql} ${grouped}`, where.bind);
+}
+
+function sumsIn(row: SumRow | undefined): TopSums {
+  const counts = Object.fromEntries(COUNT_NAMES.map((count, n) => [count, row?.[`n${n}`] ?? 0])) as TopSums['counts'];
+  return { counts, times: row && 't0' in row ? TIME_BOUNDS_MS.map((_, n) => row[`t${n}`] ?? 0) : [] };
+}
+
+async function addFigures(
+  on: Reader,
+  groups: readonly TopGroup[],
+  keys: readonly string[],
+  source: Source,
+  { fromMs, stepMs, steps }: Steps,
+): Promise<void> {
+  const { from, where, time, counts } = source;
+  const byKey = new Map(groups.map((group) => [textOf(group.tokenId, group.projectId, group.model), group]));
+  const groupOf = (row: KeyColumns) => byKey.get(textOf(row.token_id ?? null, row.project_id, row.model ?? null));
+  for (const row of await sumsOf(on, keys, source)) Object.assign(groupOf(row) ?? {}, sumsIn(row));
+  const step = `${time} - ${time} % ${stepMs}`;
+  const rows = await on.select<KeyColumns & { step_ms: number; done: number; failed: number }>(
+    `SELECT ${keys.join(', ')}, ${step} AS step_ms, SUM(requests) AS done, SUM(${failuresOf(counts)}) AS failed
+     FROM ${from} ${where.sql} GROUP BY ${keys.join(', ')}, ${step}`,
+    where.bind,
   );
-  return rows.map(({ id, last_used_at: lastUsedAtMs }) => ({ tokenId: id, lastUsedAtMs }));
+  for (const row of rows) {
+    const group = groupOf(row);
+    if (!group) continue;
+    const at = Math.min(steps - 1, Math.round((row.step_ms - fromMs) / stepMs));
+    group.history[at] = (group.history[at] ?? 0) + row.done;
+    group.failureHistory[at] = (group.failureHistory[at] ?? 0) + row.failed;
+  }
 }
 
-const groupOf = (row: GroupRow): TopGroup => ({
-  tokenId: row.token_id ?? null,
-  projectId: row.project_id,
-  model: row.model ?? null,
-  counts: countsIn(row),
-  times: [],
-  lastMs: row.last_ms,
-  history: Array.from({ length: TOP_DAY_STEPS }, () => 0),
-  failureHistory: Array.from({ length: TOP_DAY_STEPS }, () => 0),
-});
+const textOf = (...key: (string | null)[]) => key.join('\n');

@@ -15,7 +15,8 @@ export async function usageReport(on: Reader, query: UsageQuery, most: number): 
   return [...lines.values()];
 }
 
-const requestsThat = (ended: readonly Outcome[], counted = 'requests') =>
+/** Counts only the rows of these outcomes. */
+export const requestsThat = (ended: readonly Outcome[], counted = 'requests') =>
   `CASE WHEN outcome IN ('${ended.join("', '")}') THEN ${counted} ELSE 0 END`;
 
 interface ReportRow extends UsageCountColumns {

@@ -6,17 +6,15 @@
  *   project_day   a day of a project and model        the same, without tokens
  *   project_hour  an hour of a project and model      for reports with hours, without tokens
  *
- * Sums do not have a line for each result, as the rows do; they count refused and failed requests.
+ * Sums do not have a line for each result, as the rows do; they count refused and failed requests. So do the minutes, of tokens and of
+ * projects with their models, which are added in the same transaction and removed after an hour.
  */
 import {
-  type LastUse,
   StoreUnavailable,
-  type TopGroup,
-  type TopGroupHour,
-  type TopHourRow,
   type TopPart,
   type TopQuery,
   type UsageFlush,
+  type UsageHour,
   type UsageLine,
   type UsageQuery,
   type UsageRow,
@@ -30,13 +28,17 @@ import {
   USAGE_FLUSHES,
   USAGE_HOUR_COUNTS,
   USAGE_HOURLY,
+  USAGE_MINUTE_COUNTS,
+  USAGE_MINUTE_KEY,
+  USAGE_MINUTES,
   USAGE_SUM_COUNTS,
   USAGE_SUM_KEY,
   USAGE_SUMS,
+  type UsageMinute,
   type UsageSum,
   type UsageSumColumns,
 } from './tables.js';
-import { lastUses, topGroupHours, topHourRows, topOfUsage } from './top.js';
+import { topOfUsage } from './top.js';
 import { usageReport } from './usage-report.js';
 
 const DELETE_BATCH = 1_000;
@@ -55,11 +57,18 @@ export class SqlUsage implements UsageStore {
       await advance(tx, { instanceId, seq, nowMs });
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
       const { upsertAdd } = tx.dialect;
-      await addAll(rows, (some) =>
+      await addAll(hoursOf(rows), (some) =>
         USAGE_HOURLY.insertAll(tx, some, upsertAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names)),
       );
       await addAll(sumsOf(rows), (some) =>
         USAGE_SUMS.insertAll(tx, some, upsertAdd('usage_sums', USAGE_SUM_KEY.names, USAGE_SUM_COUNTS.names)),
+      );
+      await addAll(minutesOf(rows), (some) =>
+        USAGE_MINUTES.insertAll(
+          tx,
+          some,
+          upsertAdd('usage_minutes', USAGE_MINUTE_KEY.names, USAGE_MINUTE_COUNTS.names),
+        ),
       );
     });
   }
@@ -76,20 +85,8 @@ export class SqlUsage implements UsageStore {
     return usageReport(this.#database, query, most);
   }
 
-  top(query: TopQuery, firstMs: number): Promise<TopPart> {
-    return topOfUsage(this.#database, query, firstMs);
-  }
-
-  topHourRows(afterId: string, untilMs: number, limit: number): Promise<TopHourRow[]> {
-    return topHourRows(this.#database, afterId, untilMs, limit);
-  }
-
-  lastUses(sinceMs: number, after: LastUse, limit: number): Promise<LastUse[]> {
-    return lastUses(this.#database, sinceMs, after, limit);
-  }
-
-  topGroupHours(query: TopQuery, firstMs: number, groups: readonly TopGroup[]): Promise<TopGroupHour[]> {
-    return topGroupHours(this.#database, query, firstMs, groups);
+  top(query: TopQuery, nowMs: number): Promise<TopPart> {
+    return topOfUsage(this.#database, query, nowMs);
   }
 
   async removeBefore(dayMs: number): Promise<boolean> {
@@ -123,6 +120,22 @@ export class SqlUsage implements UsageStore {
     );
     return true;
   }
+
+  async removeMinutesBefore(minuteMs: number): Promise<boolean> {
+    const oldest = await this.#database.select<{ from_ms: number; token_id: string }>(
+      `SELECT from_ms, token_id FROM usage_minutes WHERE from_ms < $before ORDER BY from_ms, token_id LIMIT ${DELETE_BATCH}`,
+      { before: minuteMs },
+    );
+    const last = oldest.at(-1);
+    if (last)
+      await this.#database.transact((tx) =>
+        tx.execute(
+          'DELETE FROM usage_minutes WHERE from_ms <= $from_ms AND (from_ms < $from_ms OR token_id <= $token_id)',
+          { ...last },
+        ),
+      );
+    return oldest.length === DELETE_BATCH;
+  }
 }
 
 // ---- adding
@@ -146,24 +159,56 @@ const countsOf = (row: UsageRow) => ({
   errors: FAILED.includes(row.outcome) ? row.requests : 0,
 });
 
+/** Without their minutes. */
+function hoursOf(rows: readonly UsageRow[]): UsageHour[] {
+  const hours = new Map<string, UsageHour>();
+  // Copies, because a flush whose outcome is unknown may be sent again.
+  for (const row of rows) addTo(hours, row.id, { ...row }, USAGE_HOUR_COUNTS.properties);
+  return [...hours.values()];
+}
+
 function sumsOf(rows: readonly UsageRow[]): UsageSum[] {
   const sums = new Map<string, UsageSum>();
   for (const row of rows) {
     const dayMs = row.hourMs - (row.hourMs % DAY_MS);
-    addSum(sums, row, 'token_day', dayMs, row.tokenId);
-    addSum(sums, row, 'project_day', dayMs, '');
-    addSum(sums, row, 'project_hour', row.hourMs, '');
+    const counts = countsOf(row);
+    const add = (kind: SumKind, fromMs: number, tokenId: string) => {
+      const { projectId, model } = row;
+      const key = `${kind}\n${fromMs}\n${projectId}\n${tokenId}\n${model}`;
+      addTo(sums, key, { kind, fromMs, projectId, tokenId, model, ...counts }, USAGE_SUM_COUNTS.properties);
+    };
+    add('token_day', dayMs, row.tokenId);
+    add('project_day', dayMs, '');
+    add('project_hour', row.hourMs, '');
   }
   return [...sums.values()];
 }
 
-function addSum(sums: Map<string, UsageSum>, row: UsageRow, kind: SumKind, fromMs: number, tokenId: string): void {
-  const { projectId, model } = row;
-  const key = `${kind}\n${fromMs}\n${projectId}\n${tokenId}\n${model}`;
-  const sum = sums.get(key);
-  const counts = countsOf(row);
-  if (sum) for (const count of USAGE_SUM_COUNTS.properties) sum[count] += counts[count];
-  else sums.set(key, { kind, fromMs, projectId, tokenId, model, ...counts });
+/** The minutes of tokens, and of projects with a token of ''. */
+function minutesOf(rows: readonly UsageRow[]): UsageMinute[] {
+  const minutes = new Map<string, UsageMinute>();
+  for (const row of rows) {
+    const { minuteMs: fromMs, projectId, model, times } = row;
+    if (fromMs === null) continue;
+    const counts = { ...countsOf(row), ...Object.fromEntries(times.map((count, bucket) => [`t${bucket}`, count])) };
+    for (const tokenId of new Set([row.tokenId, ''])) {
+      const key = `${fromMs}\n${projectId}\n${tokenId}\n${model}`;
+      addTo(minutes, key, { fromMs, tokenId, projectId, model, ...counts }, USAGE_MINUTE_COUNTS.properties);
+    }
+  }
+  return [...minutes.values()];
+}
+
+/** Adds the counts to those of the row with this key, or stores the row as it is. */
+function addTo<Count extends string, Row extends Record<Count, number>>(
+  rows: Map<string, Row>,
+  key: string,
+  row: Row,
+  counts: readonly Count[],
+): void {
+  const known: Record<Count, number> | undefined = rows.get(key);
+  if (known) for (const count of counts) known[count] += row[count];
+  else rows.set(key, row);
 }
 
 /** @param add adds rows in one statement. */

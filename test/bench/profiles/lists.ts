@@ -1,16 +1,15 @@
 /**
  * Pages of lists with 100,000 tokens in a thousand projects, all used in the last hours: filters of tokens in all orders, the projects
- * with their counts, and the top rows of 24 hours. On each database that is installed; with LISTS_DATABASE on that one only, with
+ * with their counts, and the top rows. On each database that is installed; with LISTS_DATABASE on that one only, with
  * LISTS_PAGE only the pages whose name matches that pattern.
  */
 import { TOKEN_SORT_FIELDS } from '../../../daemon/api/vocabulary.js';
-import { DAY_MS, firstIdOf, HOUR_MS } from '../../../daemon/core/usage.js';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { DAY_MS, firstIdOf, HOUR_MS, MINUTE_MS } from '../../../daemon/core/usage.js';
 import { projectFigures } from '../../../daemon/store/sql/project-figures.js';
+import { USAGE_TIMES } from '../../../daemon/store/sql/tables.js';
 import { canaryEncryptionKey } from '../../support/canaries.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../../support/database-servers.js';
-import { DayTop } from '../../../daemon/core/top/day-top.js';
-import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
 import { type Figure, median } from '../figures.js';
 import { treeCpuMs } from '../machine.js';
 import { Failure } from '../processes.js';
@@ -42,8 +41,7 @@ async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[
   try {
     await fill(daemon);
     console.error(`${name}: filled`);
-    const figures: Figure[] = [await readingFigure(name, daemon), await countsFigure(name, daemon)];
-    await warm(daemon);
+    const figures: Figure[] = [await countsFigure(name, daemon), ...(await readingFigures(name, daemon))];
     for (const [what, { path, atMost }] of Object.entries(pages())) {
       if (!new RegExp(process.env.LISTS_PAGE ?? '').test(what)) continue;
       figures.push(await figureOf(`${name}: ${what}`, atMost, () => timed(daemon, path)));
@@ -55,22 +53,36 @@ async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[
   }
 }
 
-/** How much CPU time it takes to read the sums of a day, which a daemon does in the background. */
-async function readingFigure(name: string, { daemon: { stores } }: TestDaemon): Promise<Figure> {
-  const clock = { now: () => Date.now(), monotonic: () => performance.now(), after: () => () => undefined };
-  const { log } = recordingLog();
-  const top = new DayTop({ store: stores.usage, flush: () => Promise.resolve(), clock, log });
-  const [begunMs, cpuBegunMs] = [performance.now(), treeCpuMs(process.pid)];
-  await top.part({ by: 'token', window: '24h', sort: 'errors', limit: 1 });
-  const value = (treeCpuMs(process.pid) - cpuBegunMs) / 1_000;
-  console.error(`${name}: sums of 24 hours: ${value} s CPU; elapsed ${Math.round(performance.now() - begunMs)} ms`);
-  return { what: `${name}: CPU time to read the sums of 24 hours`, value, unit: 's' };
+/** Reports that are not reused, as the first one is. */
+async function readingFigures(name: string, { daemon: { stores } }: TestDaemon): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  for (const window of ['1h', '24h'] as const) {
+    for (const [by, sort] of READ) {
+      if (!new RegExp(process.env.LISTS_PAGE ?? '').test(`read top by ${by}`)) continue;
+      const what = `${name}: read top by ${by}, ${sort} of ${window}`;
+      const read = async () => {
+        const begun = performance.now();
+        await stores.usage.top({ by, window, sort, limit: 50 }, Date.now());
+        return performance.now() - begun;
+      };
+      figures.push(await figureOf(what, by === 'token' ? 250 : 50, read));
+    }
+  }
+  return figures;
 }
+const READ = [
+  ['token', 'errors'],
+  ['token', 'requests'],
+  ['token', 'last_used'],
+  ['token', 'p95'],
+  ['project', 'errors'],
+  ['project', 'last_used'],
+  ['model', 'requests'],
+] as const;
 
 /**
  * The median CPU time of some runs: of the daemon, which is in this process, and of the database server. Without other load a page takes
- * about as long. While the daemon also reads its sums in the background, which has a figure of its own, a run contains part of that: it
- * is in the mean, which is printed. After the first run, totals of many rows may be reused.
+ * about as long. The mean is printed. After the first run, totals of many rows and reports may be reused.
  */
 async function figureOf(what: string, atMost: number, run: () => Promise<number>): Promise<Figure> {
   const elapsed: number[] = [];
@@ -99,15 +111,6 @@ async function countsFigure(name: string, { daemon: { stores } }: TestDaemon): P
   });
 }
 
-/** Waits until the daemon has read the sums of 24 hours, which it does in the background. */
-async function warm(daemon: TestDaemon): Promise<void> {
-  const begun = performance.now();
-  for (let fast = 0; fast < 5 && performance.now() - begun < 60_000;) {
-    fast = (await timed(daemon, '/manage/top?window=24h&limit=7')) < 100 ? fast + 1 : 0;
-    await sleep(200);
-  }
-}
-
 function pages(): Record<string, { path: string; atMost: number }> {
   const filters = {
     'errors:>0, of 25 %': 'errors_over=0',
@@ -133,8 +136,11 @@ function pages(): Record<string, { path: string; atMost: number }> {
   }
   all['1,000 projects with their counts'] = { path: '/manage/projects?limit=1000', atMost: 100 };
   for (const by of ['token', 'project', 'model']) {
-    for (const sort of ['errors', 'requests', 'last_used']) {
-      all[`top by ${by}, ${sort} of 24h`] = { path: `/manage/top?window=24h&by=${by}&sort=${sort}`, atMost: 50 };
+    for (const window of ['1h', '24h']) {
+      for (const sort of ['errors', 'requests', 'last_used', 'p95']) {
+        const path = `/manage/top?window=${window}&by=${by}&sort=${sort}`;
+        all[`top by ${by}, ${sort} of ${window}`] = { path, atMost: 80 };
+      }
     }
   }
   return all;
@@ -150,7 +156,7 @@ async function timed(daemon: TestDaemon, path: string): Promise<number> {
   return performance.now() - begun;
 }
 
-/** The tokens were created in two months, live and expired, of every state, a third with a cap; each was used in one or two hours of the day. */
+/** The tokens were created in two months, live and expired, of every state, a third with a cap; each was used in two hours of the day, and in two minutes of the last hour. */
 async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   const { database } = stores;
   const isMysql = database.dialect.name === 'mysql';
@@ -231,8 +237,24 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
          SUM(CASE WHEN outcome = 'truncated' THEN requests ELSE 0 END) FROM usage_hourly GROUP BY ${sumKey}`,
     );
   }
+  const minuteCounts = ['requests', 'prompt_tokens', 'completion_tokens', 'errors', 't3'];
+  const none = ['hits', 'upstream_refused', 'cut', 'own_errors', 'refused', ...USAGE_TIMES.filter((it) => it !== 't3')];
+  const minuteColumns = `usage_minutes (from_ms, token_id, project_id, model, ${[...minuteCounts, ...none].join(', ')})`;
+  const minutes = all(2 * TOKEN_COUNT, (n) => {
+    const token = n % TOKEN_COUNT;
+    const minuteMs = nowMs - (nowMs % MINUTE_MS) - ((n + (n < TOKEN_COUNT ? 0 : 29)) % 58) * MINUTE_MS;
+    const requests = 1 + (token % 50);
+    const errors = n % 8 === 0 ? requests : 0;
+    const subject = [minuteMs, idOf('a', token), idOf('b', token % PROJECT_COUNT), `gpt-${token % 5}`];
+    return [...subject, requests, 10, 5, errors, requests, ...none.map(() => 0)];
+  });
+  await inParts(minutes, (rows) => insert(minuteColumns, rows));
+  await database.sequelize.query(
+    `${unlimited} INSERT INTO ${minuteColumns} SELECT from_ms, '', project_id, model,
+       ${[...minuteCounts, ...none].map((count) => `SUM(${count})`).join(', ')} FROM usage_minutes GROUP BY from_ms, project_id, model`,
+  );
   if (database.dialect.name === 'postgres') await database.sequelize.query('ANALYZE');
-  if (isMysql) await database.sequelize.query('ANALYZE TABLE tokens, usage_hourly, usage_sums');
+  if (isMysql) await database.sequelize.query('ANALYZE TABLE tokens, usage_hourly, usage_sums, usage_minutes');
 }
 
 /** An ID of its own for each number, in no order. */

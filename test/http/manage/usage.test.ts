@@ -8,7 +8,7 @@ import { type Fields, head } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { ModelNames } from '../../../daemon/core/model-names.js';
 import type { UsageStore } from '../../../daemon/core/ports.js';
-import { HourlyUsage } from '../../../daemon/core/usage.js';
+import { UsageStatistics } from '../../../daemon/core/usage.js';
 import { silent } from '../../support/cache-model/instance.js';
 import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
 
@@ -525,6 +525,13 @@ describe('usage over time', () => {
   };
   const span = (fromMs: number, toMs: number) =>
     `since=${new Date(fromMs).toISOString()}&until=${new Date(toMs).toISOString()}`;
+  /** The tokens of the stored minutes. */
+  const minutes = async () =>
+    (
+      await daemon.daemon.stores.database.select<{ token_id: string }>(
+        'SELECT DISTINCT token_id FROM usage_minutes ORDER BY token_id',
+      )
+    ).map(({ token_id }) => token_id);
   const requests = async (query: string) => (await report(daemon, query)).map((line) => Number(line.requests));
 
   it('has the same sums by hour and by day', async () => {
@@ -643,14 +650,24 @@ describe('usage over time', () => {
     );
   });
 
-  it('deletes nothing if USAGE_RETENTION is 0', async () => {
+  it('deletes only its minutes if USAGE_RETENTION is 0', async () => {
     await daemon.stop();
     daemon = await startDaemon({ dir: daemon.dir, env: { USAGE_RETENTION: '0' } });
     keep(DAY - 3_000 * DAY_MS);
     expect(await requests(span(DAY - 4_000 * DAY_MS, DAY))).to.deep.equal([1]);
-    const before = daemon.daemon.stores.database.statements;
     daemon.clock.advance(600_000);
-    expect(daemon.daemon.stores.database.statements).to.equal(before);
+    await eventually('its minutes are deleted', async () => (await minutes()).length === 0);
+    expect(await requests(span(DAY - 4_000 * DAY_MS, DAY))).to.deep.equal([1]);
+  });
+
+  it('has minutes for an hour and a little longer', async () => {
+    const now = daemon.clock.now();
+    for (const ago of [0, 59, 90]) keep(now - ago * 60_000, { tokenId: `${ago}` });
+    await daemon.daemon.usage.flush();
+    expect(await minutes()).to.deep.equal(['', '0', '59', '90']);
+    daemon.clock.advance(300_000);
+    await eventually('the oldest are deleted', async () => !(await minutes()).includes('90'));
+    expect(await minutes()).to.deep.equal(['', '0', '59']);
   });
 
   it('is buffered while the database is unavailable, and written once', async () => {
@@ -701,7 +718,7 @@ describe('usage over time', () => {
         usage.record(ended(DAY - 1)); // A request ends while each flush is written.
       },
     };
-    const usage = new HourlyUsage({
+    const usage = new UsageStatistics({
       store: Object.assign(Object.create(stores.usage) as UsageStore, busy),
       clock: daemon.clock,
       log: silent,
@@ -723,7 +740,7 @@ describe('usage over time', () => {
     const { stores } = daemon.daemon;
     const said: string[] = [];
     const log = { ...silent, warn: (...words: unknown[]) => said.push(JSON.stringify(words)) };
-    const usage = new HourlyUsage({
+    const usage = new UsageStatistics({
       store: stores.usage,
       clock: daemon.clock,
       log,
@@ -739,6 +756,27 @@ describe('usage over time', () => {
     await usage.close();
     expect(await requests(span(DAY - HOUR_MS, DAY))).to.deep.equal([400]);
     expect(said.join('\n')).to.match(/usage of some requests was lost.*"requests":20\b/);
+  });
+
+  it('above the buffer limit keeps the hours of earlier minutes', async () => {
+    const said: string[] = [];
+    const usage = new UsageStatistics({
+      store: daemon.daemon.stores.usage,
+      clock: daemon.clock,
+      log: { ...silent, warn: (...words: unknown[]) => said.push(JSON.stringify(words)) },
+      instanceId: 'another',
+      models: new ModelNames(),
+      isReady: () => true,
+      retentionMs: 0,
+      maxWaiting: 200,
+    });
+    for (let minute = 0; minute < 30; minute++) {
+      for (let n = 0; n < 80; n++) usage.record(ended(DAY + minute * 60_000, { tokenId: `t${n}` }));
+      expect(usage.waiting).to.be.at.most(200);
+    }
+    await usage.close();
+    expect(await requests(`by=token&${span(DAY, DAY + HOUR_MS)}`)).to.deep.equal(Array(80).fill(30));
+    expect(said).to.deep.equal([]);
   });
 
   it('has rows with stable IDs in time order', async () => {
