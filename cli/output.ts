@@ -26,7 +26,6 @@ export class Output extends Messages {
   /** The last output of `refresh` or `refreshList`, and the message of the last failure they reported. */
   #lastFrame = '';
   #lastFailure: string | null = null;
-  #lastGaps: readonly string[] = [];
   /** The last JSON that `refreshList` wrote for each item, by ID. */
   readonly #lastShown = new Map<string, string>();
 
@@ -106,29 +105,27 @@ export class Output extends Messages {
    * Shows the current state of a list, repeatedly. On a terminal it redraws the list in place, as many items as fit.
    * Otherwise it writes new and changed items as `stream` does.
    *
-   * @param total the number of items, including those not shown. @param gaps what the list lacks: warnings below it on a terminal.
+   * @param total the number of items, including those not shown.
    */
   async refreshList<T extends object>(
     items: readonly T[],
     view: View<T>,
-    { total, failure, gaps = [] }: { total: number; failure: Failure | null; gaps?: readonly string[] },
+    { total, failure }: { total: number; failure: Failure | null },
   ): Promise<void> {
     if (this.#isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
-      const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND - gaps.length);
+      const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND);
       const shown = this.#drawsInPlace ? items.slice(0, room) : items;
       const table = `${await tableOf(shown, view.columns, render)}${shown.length} of ${total}\n`;
-      if (this.#drawsInPlace) await this.#redraw(table + gaps.map(warningOf).join(''), failure, render);
+      if (this.#drawsInPlace) await this.#redraw(table, failure, render);
       else {
         this.#failOnce(failure);
-        this.#warnOnce(gaps);
         await this.#writeAll(`${table}\n`);
       }
       return;
     }
     this.#failOnce(failure);
-    this.#warnOnce(gaps);
     for (const item of items) {
       const [id, text] = [view.idOf(item), visibleJson(item)];
       if (this.#lastShown.get(id) === text) continue;
@@ -149,12 +146,6 @@ export class Output extends Messages {
   #failOnce(failure: Failure | null): void {
     if (failure && failure.message !== this.#lastFailure) this.fail(failure);
     this.#lastFailure = failure?.message ?? null;
-  }
-
-  /** Warns of what the last list did not lack as well. */
-  #warnOnce(gaps: readonly string[]): void {
-    for (const gap of gaps) if (!this.#lastGaps.includes(gap)) this.warn(gap);
-    this.#lastGaps = gaps;
   }
 
   /** Whether the terminal can redraw in place, and no trace messages are written in between. */
@@ -269,8 +260,6 @@ export const lostSecret = (id: string, error: unknown, where = ''): Failure =>
     advice: `Revoke the token: llmp token revoke ${id}`,
     cause: error,
   });
-
-const warningOf = (gap: string) => `llmp: warning: ${visible(gap)}\n`;
 
 /** Whether to use ASCII only: LLMP_ASCII requests it, or the locale has another character set than UTF-8. */
 export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {

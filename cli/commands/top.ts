@@ -2,7 +2,7 @@
 import { integer, oneOf } from '../../config/kinds.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { topWords } from '../../console/query/top-terms.js';
-import { gapsOf, PERIODS } from '../../daemon/api/top-words.js';
+import { moreRowsOf, PERIODS } from '../../daemon/api/top-words.js';
 import { topColumns, topFields } from '../../console/columns/top.js';
 import { tableColumns, type View } from '../../console/table.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';
@@ -86,13 +86,12 @@ export const topCommand = command({
       const top = await client.top(query, signal);
       return isSelection ? { ...top, rows: top.rows.filter(matches).slice(0, limit) } : top;
     };
-    // That there are more rows than --limit is no news.
-    const gapsIn = (top: WireTop) =>
-      gapsOf(options.limit === undefined ? top : { ...top, row_count: top.rows.length }, timeShown);
-    if (options.watch) return watchTop(read, view, gapsIn, invocation);
+    if (options.watch) return watchTop(read, view, invocation);
     const top = await output.during('waiting for the list', read());
     await output.list(top.rows, view, top);
-    for (const gap of gapsIn(top)) output.warn(gap);
+    // That there are more rows than --limit is no news.
+    const more = options.limit === undefined ? moreRowsOf(top) : null;
+    if (more !== null) output.warn(more);
     if (top.rows.length === 0)
       output.note(isSelection ? 'No matching rows.' : `No requests in the ${PERIODS[top.window]}.`);
     return EXIT.done;
@@ -118,7 +117,6 @@ function topView(by: TopDimension, window: TopWindow, sort: TopSort): View<WireT
 async function watchTop(
   read: (signal: AbortSignal) => Promise<WireTop>,
   view: View<WireTopRow>,
-  gapsIn: (top: WireTop) => readonly string[],
   invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
 ): Promise<number> {
   const { watch } = await import('../watch.js');
@@ -130,10 +128,6 @@ async function watchTop(
       invocation.output.refreshList(top?.rows ?? [], view, {
         total: top?.row_count ?? 0,
         failure,
-        gaps: top === null ? [] : gapsIn(top),
       }),
   });
 }
-
-/** The time of day, in UTC as in the other tables. */
-const timeShown = (timestamp: string) => `${timestamp.slice(11, 16)} UTC`;

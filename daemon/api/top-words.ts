@@ -1,6 +1,6 @@
 /** What the command line, the terminal UI and the Admin UI say of a list of the busiest tokens, projects or models. */
 import type { WireTop, WireTopRow } from './contract.js';
-import { counted, exact, relativeTime } from './formats.js';
+import { exact, relativeTime } from './formats.js';
 import type { TopDimension, TopWindow } from './vocabulary.js';
 
 export const PLURALS: Record<TopDimension, string> = { token: 'tokens', project: 'projects', model: 'models' };
@@ -28,23 +28,6 @@ export function lastUseShown(
   return hours <= 0 ? 'this hour' : `${hours}h ago`;
 }
 
-/** Whether the figures do not reach back over the whole window, because the daemon started later, for example. */
-export function beginsLate({ window, from, to, step_seconds: step }: WireTop): boolean {
-  // The window is rounded to steps.
-  return Date.parse(from) - (Date.parse(to) - WINDOW_MS[window]) > step * 1_000;
-}
-
-/**
- * What the figures lack, in a few words each.
- *
- * @param timeShown formats the time since when the daemon has figures.
- */
-export function gapsOf(top: WireTop, timeShown: (timestamp: string) => string): string[] {
-  const { from, instances, untracked_requests: untracked, rows, row_count: all } = top;
-  return [
-    ...(beginsLate(top) ? [`only since ${timeShown(from)}`] : []),
-    ...(instances.missing > 0 ? [`without ${counted(instances.missing, 'instance')}`] : []),
-    ...(untracked > 0 ? [`${exact(untracked)} requests in no row`] : []),
-    ...(all > rows.length ? [`first ${exact(rows.length)} of ${exact(all)} rows`] : []),
-  ];
-}
+/** That there are more rows than these, in a few words; null if there are not. */
+export const moreRowsOf = ({ rows, row_count: all }: WireTop): string | null =>
+  all > rows.length ? `first ${exact(rows.length)} of ${exact(all)} rows` : null;

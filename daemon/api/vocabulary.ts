@@ -111,7 +111,6 @@ export type TopWindow = (typeof TOP_WINDOWS)[number];
 /** Its orders, all descending. */
 export const TOP_SORTS = ['errors', 'requests', 'tokens', 'p50', 'p95', 'last_used'] as const;
 export type TopSort = (typeof TOP_SORTS)[number];
-export const TOP_SOURCES = ['memory', 'hourly_usage'] as const;
 export const DEFAULT_TOP_ROWS = 50;
 export const MAX_TOP_ROWS = 200;
 

@@ -82,8 +82,7 @@ export async function buildCore(
   const retentionMs = settings.usageRetentionMs;
   const models = new ModelNames();
   const usage = new UsageStatistics({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
-  const countOthers = async () => (clusterStore && isServer ? clusterStore.countOthers(instanceId, clock.now()) : 0);
-  const top = new TopReports({ usage, countOthers, clock });
+  const top = new TopReports({ usage, clock });
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live, memory });
   const cacheManager = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
   const registry = new Registry(records, admission, clock, {

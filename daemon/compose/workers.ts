@@ -2,7 +2,7 @@
 import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
 import { policyOf } from '../core/rate-limit.js';
-import { type Ledger, WORKER_ID_PREFIX } from '../core/ports.js';
+import type { Ledger } from '../core/ports.js';
 import { every } from '../core/timing.js';
 import { checkListening } from '../process/listen.js';
 import { listenDespiteOrphans } from '../process/orphaned-workers.js';
@@ -74,7 +74,7 @@ export function createWorkers(
     clock,
     log,
     onStarted(worker) {
-      const instanceId = WORKER_ID_PREFIX + newId().slice(1);
+      const instanceId = newId();
       const briefing = {
         texts: share(),
         instanceId,

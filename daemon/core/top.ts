@@ -6,7 +6,7 @@
  * moment.
  */
 import type { TopWindow } from '../api/vocabulary.js';
-import { AdaptiveMemo } from './adaptive-memo.js';
+import { AdaptiveMemos } from './adaptive-memo.js';
 import { FAILURE_KINDS } from './failure-kind.js';
 import { quantile } from './histogram.js';
 import type { Clock, TopPart, TopQuery, TopSums } from './ports.js';
@@ -25,58 +25,38 @@ export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
 /** Reports of fewer rows are read each time, so that they are never out of date. */
 const MANY_ROWS = 2_000;
 /** Reports of different queries that are reused. */
-const MAX_MEMOS = 32;
-/** A report that nobody has asked for in this time is too old, even while a new one is read. */
-const MAX_IDLE_MS = 15_000;
+const MAX_REUSED = 32;
 
 export interface TopReport extends TopPart {
   toMs: number;
   stepMs: number;
-  /** Number of instances with the same database. All of them are included. */
-  instances: number;
 }
 
 export interface TopReportsOptions {
   usage: Pick<UsageStatistics, 'top'>;
-  /** Number of other running instances. @throws {StoreUnavailable} */
-  countOthers: () => Promise<number>;
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
 }
 
 export class TopReports {
   readonly #options: TopReportsOptions;
-  readonly #memos = new Map<string, { memo: AdaptiveMemo<TopReport>; askedAtMs: number }>();
+  readonly #memos: AdaptiveMemos<TopReport>;
 
   constructor(options: TopReportsOptions) {
     this.#options = options;
+    this.#memos = new AdaptiveMemos(options.clock, MAX_REUSED, ({ groupCount }) => groupCount > MANY_ROWS);
   }
 
   /** @throws {Refusal} `unavailable` if the database does not respond. */
   report(query: TopQuery): Promise<TopReport> {
-    return orUnavailable(this.#memoOf(query).current(() => this.#read(query)));
+    // A report of an earlier minute has other steps, and may be of long ago.
+    const minute = Math.floor(this.#options.clock.now() / MINUTE_MS);
+    return orUnavailable(this.#memos.current(`${minute} ${JSON.stringify(query)}`, () => this.#read(query)));
   }
 
   async #read(query: TopQuery): Promise<TopReport> {
-    const { usage, countOthers, clock } = this.#options;
+    const { usage, clock } = this.#options;
     const toMs = clock.now();
-    const [part, others] = [await usage.top(query), await countOthers()];
-    return { ...part, toMs, stepMs: TOP_STEPS[query.window].stepMs, instances: 1 + others };
-  }
-
-  #memoOf(query: TopQuery): AdaptiveMemo<TopReport> {
-    const { clock } = this.#options;
-    const key = JSON.stringify(query);
-    const known = this.#memos.get(key);
-    const askedAtMs = clock.monotonic();
-    const isRecent = known !== undefined && askedAtMs - known.askedAtMs <= MAX_IDLE_MS;
-    const memo = isRecent ? known.memo : new AdaptiveMemo(clock, ({ groupCount }: TopReport) => groupCount > MANY_ROWS);
-    this.#memos.delete(key);
-    this.#memos.set(key, { memo, askedAtMs });
-    for (const oldest of this.#memos.keys()) {
-      if (this.#memos.size <= MAX_MEMOS) break;
-      this.#memos.delete(oldest);
-    }
-    return memo;
+    return { ...(await usage.top(query)), toMs, stepMs: TOP_STEPS[query.window].stepMs };
   }
 }
 

@@ -196,11 +196,8 @@ export const aTop = (fields: Partial<WireTop> = {}): WireTop => ({
   sort: 'errors',
   from: new Date(CREATED_MS - 3_600_000).toISOString(),
   to: new Date(CREATED_MS).toISOString(),
-  source: 'memory',
   step_seconds: 180,
-  instances: { included: 1, missing: 0 },
   row_count: fields.rows?.length ?? 0,
-  untracked_requests: 0,
   total: {
     ...NO_FIGURES,
     requests: fields.rows?.reduce((sum, { requests }) => sum + requests, 0) ?? 0,

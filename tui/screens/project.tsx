@@ -3,11 +3,10 @@ import { shortId } from '../../console/columns/cell-text.js';
 import type { WireAuditRecord, WireProject, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import { authTitle, missingUsageTitle, providerTitle } from '../../daemon/api/providers.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
-import { beginsLate, gapsOf } from '../../daemon/api/top-words.js';
 import { bar } from '../parts/charts.js';
 import { stateMark, trend } from '../parts/cells.js';
 import { fact } from '../parts/columns.js';
-import { clockTime, count, dateTime, percent } from '../parts/figures.js';
+import { count, dateTime, percent } from '../parts/figures.js';
 import { EmptyPane, ScrolledPane } from '../parts/pane.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { busiestRows, linesAboveChanges, target } from '../state/project.js';
@@ -99,14 +98,8 @@ function lastMinutes({ now }: ProjectDetail): Strip {
     ` request${requests === 1 ? '' : 's'} in the last 5 minutes  `,
     row && trend({ history: row.history, errors: row.error_history }, row.history.length),
     errors > 0 && text(`  ${counted(errors, 'error')}`, 'bad'),
-    text(gapsShown(now), 'faint'),
   );
 }
-
-const gapsShown = (top: WireTop) =>
-  gapsOf(top, (at) => clockTime(Date.parse(at)))
-    .map((gap) => ` · ${gap}`)
-    .join('');
 
 /** From this width on there is room for tokens and models side by side. */
 const BOTH_COLUMNS = 60;
@@ -122,9 +115,6 @@ function busiest(state: State, { busiest: { token, model } }: ProjectDetail, col
   return tokens.map((line, at) => (hasBoth ? strip(fitted(line, width + GAP), models[at] ?? []) : line));
 }
 
-/** Hours and minutes. */
-const clock = (time: string) => clockTime(Date.parse(time)).slice(0, 5);
-
 /** A title and a fixed number of rows. */
 function busiestRowsOf(
   state: State,
@@ -137,7 +127,7 @@ function busiestRowsOf(
   const line = (first: Strip, ...figures: Strip[]) =>
     strip(fitted(first, name), ...figures.flatMap((figure) => fitted(figure, FIGURE_COLUMNS, 'right')));
   const head = line(
-    strip(text(title, 'title'), text(top && beginsLate(top) ? ` since ${clock(top.from)}` : ', last hour', 'faint')),
+    strip(text(title, 'title'), text(', last hour', 'faint')),
     [text('requests', 'faint')],
     [text('errors', 'faint')],
   );

@@ -1,10 +1,9 @@
 /** The Top screen: the busiest tokens, projects or models. */
 import { topColumns } from '../../console/columns/top.js';
 import { counted } from '../../daemon/api/formats.js';
-import { gapsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
+import { moreRowsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
-import { clockTime } from '../parts/figures.js';
 import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { listRows } from '../state/rows.js';
@@ -32,8 +31,8 @@ export function TopScreen({ state }: { state: State }) {
 
 function titleOf({ top: { by, period, response } }: State): Strip {
   const what = `${PLURALS[by].charAt(0).toUpperCase()}${PLURALS[by].slice(1)}, ${PERIODS[period]}`;
-  const gaps = response ? gapsOf(response, (at) => clockTime(Date.parse(at))) : [];
-  return strip(text(what, 'title'), text(gaps.map((gap) => ` · ${gap}`).join(''), 'warning'));
+  const more = response && moreRowsOf(response);
+  return strip(text(what, 'title'), text(more ? ` · ${more}` : '', 'warning'));
 }
 
 const columnsOf = (state: State): readonly ListColumn<TopItem>[] =>

@@ -3,7 +3,7 @@ import { shortId } from '../../../console/columns/cell-text.js';
 import { topColumns } from '../../../console/columns/top.js';
 import type { WireProject, WireTop, WireTopRow } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
-import { gapsOf, PERIODS, PLURALS } from '../../api/top-words.js';
+import { moreRowsOf, PERIODS, PLURALS } from '../../api/top-words.js';
 import {
   MODEL_PART_PATTERN,
   TOP_DIMENSIONS,
@@ -100,30 +100,20 @@ function TopFilter({ by, window, sort, query, projects }: TopProps) {
   );
 }
 
-const timeShown = (timestamp: string) => `${timestamp.slice(11, 16)} UTC`;
-
-/** What the figures are of, and what they lack. */
+/** What the figures are of, and whether there are more rows. */
 function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
-  const { total, source, instances, to, rows, row_count: all } = top;
-  const gaps = gapsOf(top, timeShown);
+  const { total, to } = top;
+  const more = moreRowsOf(top);
   return (
     <div id="coverage" data-live="">
       <p className="faint">
-        {`${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}. `}
-        {source === 'memory' ? (
-          `From the memory of ${counted(instances.included, 'instance')}.`
-        ) : (
-          <>
-            From the hourly usage of all instances, which has no response times; read <Time at={to} />.
-          </>
-        )}
+        {`${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}. Read `}
+        <Time at={to} />.
       </p>
-      {gaps.length === 0 ? null : (
+      {more === null ? null : (
         <p className="notice" role="status">
-          {`${capitalized(gaps.join(', '))}. `}
-          {all > rows.length && query.get('rows') !== 'all' ? (
-            <Link to={linkWith(query, 'rows', 'all')}>Show more rows</Link>
-          ) : null}
+          {`${capitalized(more)}. `}
+          {query.get('rows') !== 'all' ? <Link to={linkWith(query, 'rows', 'all')}>Show more rows</Link> : null}
         </p>
       )}
     </div>
@@ -151,7 +141,7 @@ function TopRows({ top, by }: TopProps & { top: WireTop }) {
       rows={top.rows}
       keyOf={({ token_id: token, project_id: id, model }) => [token, id, model].join(' ')}
       columns={[
-        ...columns.filter(({ id }) => top.source === 'memory' || !TIMES.includes(id)),
+        ...columns.filter(({ id }) => top.window !== '24h' || !TIMES.includes(id)),
         { title: 'Live', show: (row) => <LiveLink row={row} by={by} /> },
       ]}
     />

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_SOURCES, TOP_WINDOWS } from '../vocabulary.js';
+import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../vocabulary.js';
 import { about, count, id, measure, nullable, oneOf, queryNumber, string, timestamp, uuid } from './fields.js';
 
 export const topQuery = z.strictObject({
@@ -62,18 +62,8 @@ export const top = z
     sort: z.enum(TOP_SORTS).describe('The sort order.'),
     from: timestamp('Start of the period that the figures cover.'),
     to: timestamp('End of the period: when the figures were read.'),
-    source: z.enum(TOP_SOURCES).describe('Where the figures come from.'),
     step_seconds: count('Length of a step of the histories, in seconds.'),
-    instances: z
-      .strictObject({
-        included: count('Number of instances whose requests are included.'),
-        missing: count('Number of running instances whose requests are not included.'),
-      })
-      .describe('The instances with the same database.'),
     row_count: count('Number of rows that there would be without `limit`.'),
-    untracked_requests: count(
-      'Requests that are in the total only, because there was no room in memory for their rows.',
-    ),
     total: z.strictObject(figures).describe('Figures of all requests, including those with an unknown token.'),
     rows: z.array(topRow).describe('The rows, in the order of `sort`.'),
   })

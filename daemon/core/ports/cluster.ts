@@ -1,9 +1,6 @@
 /** Storage and messages that instances with a shared database use to stay in sync. */
 import type { CommittedChange } from './records.js';
 
-/** The instance IDs of workers begin with it, and no others: they are UUIDs. */
-export const WORKER_ID_PREFIX = 'w';
-
 /** Result of a poll. */
 export interface ClusterState {
   /** Number of the last change record. */
@@ -19,8 +16,6 @@ export interface ClusterStore {
   changesAfter(seq: number, limit: number): Promise<CommittedChange[]>;
   /** Expires instances without a recent heartbeat: the units they held count as used. @returns how many expired. */
   expireDead(instanceId: string, nowMs: number): Promise<number>;
-  /** Number of other running instances, without workers: those with a recent heartbeat. */
-  countOthers(instanceId: string, nowMs: number): Promise<number>;
   /** Deletes changes that every instance has long applied. */
   deleteChangesBefore(timeMs: number): Promise<void>;
 }

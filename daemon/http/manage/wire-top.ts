@@ -22,11 +22,8 @@ export const wireTop = (query: TopQuery, report: TopReport, names: Names): WireT
   sort: query.sort,
   from: isoTime(report.fromMs),
   to: isoTime(report.toMs),
-  source: query.window === '24h' ? 'hourly_usage' : 'memory',
   step_seconds: report.stepMs / 1000,
-  instances: { included: report.instances, missing: 0 },
   row_count: report.groupCount,
-  untracked_requests: 0,
   total: figuresOf(report.total),
   rows: report.groups.map((group) => rowOf(group, names)),
 });

@@ -1,5 +1,5 @@
 /** The instances in the database: which of them are alive, and what happens to the leases of dead ones. */
-import { type ClusterStore, type ClusterState, WORKER_ID_PREFIX } from '../../core/ports.js';
+import type { ClusterState, ClusterStore } from '../../core/ports.js';
 import { changesAfter, forgetChangesBefore } from './changes.js';
 import type { SqlTransaction, Database } from './database.js';
 import { type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
@@ -34,15 +34,6 @@ export class SqlClusterStore implements ClusterStore {
     // On the priority connection, as `poll`: until it returns, this instance learns of no changes, so it must not wait on a
     // dead connection.
     return changesAfter((sql, bind) => this.#database.prioritySelect(sql, bind), seq, limit);
-  }
-
-  async countOthers(instanceId: string, nowMs: number): Promise<number> {
-    const [row] = await this.#database.select<{ n: number }>(
-      `SELECT COUNT(*) AS n FROM instances WHERE id <> $instanceId AND id NOT LIKE '${WORKER_ID_PREFIX}%' AND expired_at = 0
-       AND heartbeat_at >= ${this.#database.dialect.now('$nowMs')} - ${DEAD_AFTER_MS}`,
-      { instanceId, nowMs },
-    );
-    return row?.n ?? 0;
   }
 
   deleteChangesBefore(timeMs: number) {

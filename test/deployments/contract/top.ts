@@ -30,8 +30,7 @@ export function behavesInTop(given: ContractContext): void {
           for (let at = 0; at < given.system.count; at++) {
             // An instance writes its usage to the database every five seconds.
             await eventually('all requests are included', async () => {
-              const { total, instances } = await top(`by=${by}&window=${window}`, at);
-              expect(instances).to.deep.equal({ included: given.system.count, missing: 0 });
+              const { total } = await top(`by=${by}&window=${window}`, at);
               return total.requests === REQUESTS + 1;
             });
             const { rows, total } = await top(`by=${by}&window=${window}`, at);

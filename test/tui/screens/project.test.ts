@@ -25,15 +25,9 @@ describe('the screen of a project', () => {
     expect(text).not.to.contain('idle');
   });
 
-  it('says since when the figures are, if the daemon started later', () => {
-    expect(shown({ rows: 40, top: aTop({ rows: [aTopRow()], from: at(-20), to: at(0) }) })).to.match(
-      /Tokens since \d\d:43 .*Models since \d\d:43 /,
-    );
-  });
-
   it('shows the requests of the last five minutes', () => {
     const rows = [aTopRow({ requests: 84, errors: 3, history: [0, 1, 5, 9], error_history: [0, 0, 0, 3] })];
-    const text = shown({ top: aTop({ rows, window: '5m', from: at(-5), to: at(0), step_seconds: 30 }) });
+    const text = shown({ top: aTop({ rows, window: '5m', from: at(-5), to: at(0), step_seconds: 60 }) });
     expect(text).to.match(/now +84 requests in the last 5 minutes {2}.[▁▂▃▄▅▆▇█]{3} {2}3 errors/);
   });
 

@@ -201,9 +201,7 @@ const HOSTILE_SETTING: Setting = {
       error_history: [],
     }),
     from: 'no time',
-    instances: { included: 1, missing: MOST },
     row_count: MOST,
-    untracked_requests: MOST,
   },
   cache: { backend: 'redis', entries: MOST, bytes: 1e15, hits: MOST, misses: MOST },
   audit: HOSTILE.map((words, number) =>
