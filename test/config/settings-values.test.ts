@@ -3,7 +3,7 @@ import { type AllSettings, loadSettings } from '../../config/settings.js';
 import { MANAGEMENT_TOKEN, problemsWith } from '../support/settings.js';
 
 interface Table {
-  /** The row of the fault matrix (docs/faults.md) that it tests. */
+  /** The row of the fault matrix (test/faults.md) that it tests. */
   row?: string;
   name: string;
   key: keyof AllSettings;

@@ -2,7 +2,7 @@ import { expect } from 'chai';
 import { allIds, idsAtFront } from './matrix.js';
 import { uncovered, whatCovers } from './support/coverage.js';
 
-describe('docs/faults.md', () => {
+describe('test/faults.md', () => {
   it('has for each row a test, or a reason in README.md why there is none', async function () {
     this.timeout(60_000);
     expect(uncovered(await whatCovers())).to.deep.equal([]);

@@ -1,5 +1,5 @@
 /**
- * Lists the rows of docs/faults.md with what covers each: the number of tests, or the reason from README.md. Exits 1 if a row has neither.
+ * Lists the rows of test/faults.md with what covers each: the number of tests, or the reason from README.md. Exits 1 if a row has neither.
  */
 import { uncovered, whatCovers } from './support/coverage.js';
 

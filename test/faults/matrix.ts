@@ -1,11 +1,11 @@
 /**
- * Reads the rows of docs/faults.md. A row is covered by a test whose title begins with its ID (`C03 …`, or `C03 C04 …`), or README.md
+ * Reads the rows of test/faults.md. A row is covered by a test whose title begins with its ID (`C03 …`, or `C03 C04 …`), or README.md
  * explains why it has none.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const FILE = join(import.meta.dirname, '../../../docs/faults.md');
+const FILE = join(import.meta.dirname, '../../../test/faults.md');
 
 /** The IDs of all rows, in order. */
 export const allIds = (): string[] =>

@@ -10,7 +10,11 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   config: { folders: ['config'], packages: [] },
   migrations: { folders: ['migrations'], packages: ['sequelize'] },
   // The vocabulary has only words and limits. The core and its clients share them.
-  'daemon/core': { folders: ['daemon/core', 'daemon/api/vocabulary'], packages: [], node: ['node:crypto', 'node:zlib'] }, // Of node:zlib only crc32.
+  'daemon/core': {
+    folders: ['daemon/core', 'daemon/api/vocabulary'],
+    packages: [],
+    node: ['node:crypto', 'node:zlib'],
+  }, // Of node:zlib only crc32.
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {
     folders: ['daemon/store', 'daemon/core', 'config'],
