@@ -18,7 +18,7 @@ import { recordLines } from './record-line.js';
 import { loadingText } from './tokens.js';
 
 const CHART_ROWS = 4;
-const NAME_COLUMNS = 9;
+const NAME_COLUMNS = 13;
 const BAR_COLUMNS = 32;
 
 export function ProjectScreen({ state }: { state: State }) {
@@ -66,7 +66,7 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
     fact(
       'tokens',
       strip(
-        bar(all > 0 ? active / all : 0, Math.max(4, Math.min(BAR_COLUMNS, columns - 46)), 'good'),
+        bar(all > 0 ? active / all : 0, Math.max(4, Math.min(BAR_COLUMNS, columns - 50)), 'good'),
         text(`  ${exact(active)}`, 'strong'),
         ` of ${exact(all)} active`,
       ),
