@@ -23,7 +23,7 @@ export const TOP_STEPS: Readonly<Record<TopWindow, { stepMs: number; steps: numb
 export const QUANTILES = { p50: 0.5, p95: 0.95 } as const;
 
 /** Reports of fewer rows are read each time, so that they are never out of date. */
-const MANY_ROWS = 2_000;
+const MANY_ROWS = 500;
 /** Reports of different queries that are reused. */
 const MAX_REUSED = 32;
 

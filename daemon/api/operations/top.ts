@@ -9,7 +9,7 @@ requests. Steps are aligned to the clock and the last one is not over yet, so a 
 
 The figures come from the usage in the database, so they contain the requests of all instances, and survive restarts. This instance first writes what it has
 counted; others write every five seconds. The windows of 5 minutes and 1 hour are read from the usage by minute, which is stored for an hour. The window of 24
-hours is read from the hourly usage, which has no times. A report of more than 2,000 rows is reused for 20 times as long as reading it took, within
+hours is read from the hourly usage, which has no times. A report of more than 500 rows is reused for 20 times as long as reading it took, within
 a minute: \`to\` is when it was read.
 
 Requests with an unknown token have no row and are only in the total. With \`project_id\` or \`token_id\` the total has only the requests of those rows.
