@@ -2,11 +2,13 @@ import { expect } from 'chai';
 import type { WireEvent } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { perTest } from '../support/per-test.js';
+import { replies } from '../support/provider.js';
 import { head } from '../support/raw.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { llmp, type Situation } from './captured.js';
 import { Running } from './running.js';
-import { refuse, type StandIn, startStandIn } from './stand-in.js';
+import { refuse, startStandIn } from './stand-in.js';
 
 describe('llmp events list', function () {
   this.timeout(30_000);
@@ -17,9 +19,7 @@ describe('llmp events list', function () {
     const capped = await scene.daemon.createToken(scene.project.id, { name: 'nightly tests', max_requests: 1 });
     await scene.get(capped.token);
     await scene.get(capped.token, { 'X-Request-ID': 'capped' });
-    scene.provider.answer = (_req, res) => {
-      res.writeHead(404).end();
-    };
+    scene.provider.answer = replies(404, {});
     await scene.get(scene.secret, { 'X-Request-ID': 'unknown' });
     await eventually('all have ended', () => scene.daemon.ended.length === 3);
   });
@@ -118,37 +118,23 @@ describe('llmp events tail', function () {
 
     it('shows only events that a query selects, also where the daemon does not filter', async () => {
       const tailing = await tail('events tail !404 -o jsonl');
-      scene.provider.answer = (_req, res) => {
-        res.writeHead(404).end();
-      };
+      scene.provider.answer = replies(404, {});
       await scene.get(scene.secret, { 'X-Request-ID': 'unknown' });
-      scene.provider.answer = (_req, res) => {
-        res.end('{}');
-      };
+      scene.provider.answer = replies(200, {});
       await scene.get(scene.secret, { 'X-Request-ID': 'known' });
       await eventually('it is printed', () => tailing.out.includes('\n'));
       expect(eventsOf(tailing).map((event) => event.request_id)).to.deep.equal(['known']);
     });
 
-    it('leaves no open stream', async () => {
-      const tailing = await tail('events tail');
-      await tailing.press();
-      await eventually('it has gone', () => scene.daemon.daemon.streams.size === 0);
-    });
-
     it('shows only matching events', async () => {
       const other = await scene.daemon.createProject({ name: 'elsewhere' });
       const { token } = await scene.daemon.createToken(other.id);
-      scene.provider.answer = (_req, res) => {
-        res.writeHead(404).end();
-      };
+      scene.provider.answer = replies(404, {});
       const tailing = await tail('events tail --project-id elsewhere --status 404,5xx');
       await scene.get();
       await scene.get(token);
       await scene.daemon.createToken(other.id);
-      scene.provider.answer = (_req, res) => {
-        res.writeHead(500).end();
-      };
+      scene.provider.answer = replies(500, {});
       await scene.get(token);
       await eventually('both are printed', () => eventsOf(tailing).length === 2);
       expect(eventsOf(tailing).map((it) => 'status' in it && [it.project_id, it.status])).to.deep.equal([
@@ -182,9 +168,7 @@ describe('llmp events tail', function () {
       });
       await scene.get(capped.token);
       await scene.get(capped.token);
-      scene.provider.answer = (_req, res) => {
-        res.writeHead(404).end();
-      };
+      scene.provider.answer = replies(404, {});
       await scene.get();
       await eventually('two lines', () => tailing.out.split('\n').length === 4);
       const [, refused = '', unknown = ''] = tailing.out.split('\n');
@@ -259,12 +243,7 @@ describe('llmp events tail', function () {
   });
 
   describe('against one that fails', () => {
-    let standIn: StandIn;
-
-    beforeEach(async () => {
-      standIn = await startStandIn();
-    });
-    afterEach(() => standIn.stop());
+    const standIn = perTest(startStandIn);
 
     it('continues after the last event when the stream ends or breaks', async () => {
       let asked = 0;

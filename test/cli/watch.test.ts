@@ -1,7 +1,8 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { perTest } from '../support/per-test.js';
 import { llmp, type Situation } from './captured.js';
 import { Running } from './running.js';
 import { answerJson, refuse, type StandIn, startStandIn } from './stand-in.js';
@@ -65,12 +66,7 @@ describe('what is watched', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
   describe('by llmp status --watch, of a daemon', () => {
-    let daemon: TestDaemon;
-
-    beforeEach(async () => {
-      daemon = await startDaemon();
-    });
-    afterEach(() => daemon.stop());
+    const daemon = perTest(startDaemon);
 
     it('prints a line of JSON every two seconds until ^C, of which it says nothing', async () => {
       const watching = await watch(daemon.url);
@@ -121,7 +117,7 @@ describe('what is watched', () => {
   });
 
   describe('by llmp status --watch, of one that fails', () => {
-    let daemon: StandIn;
+    const daemon = perTest(startStandIn);
     const answerWell: StandIn['answer'] = (req, res) => {
       if (req.url?.startsWith('/manage')) refuse(503, 'unavailable', 'temporarily unavailable')(req, res);
       else answerJson(res, 200, HEALTH);
@@ -130,11 +126,9 @@ describe('what is watched', () => {
       res.destroy();
     };
 
-    beforeEach(async () => {
-      daemon = await startStandIn();
+    beforeEach(() => {
       daemon.answer = answerWell;
     });
-    afterEach(() => daemon.stop());
 
     it('continues while the daemon is unreachable, reports that once, and shows it again afterwards', async () => {
       const watching = await watch(daemon.url);
@@ -222,14 +216,12 @@ describe('what is watched', () => {
   });
 
   describe('by llmp token list --watch', () => {
-    let daemon: TestDaemon;
+    const daemon = perTest(startDaemon);
     let projectId: string;
 
     beforeEach(async () => {
-      daemon = await startDaemon();
       projectId = (await daemon.createProject()).id;
     });
-    afterEach(() => daemon.stop());
 
     it('redraws the list in place on a terminal, as many rows as fit', async () => {
       const first = await daemon.createToken(projectId, { name: 'first' });
