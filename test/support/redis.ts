@@ -110,12 +110,6 @@ export class TestRedis {
     this.#process?.kill('SIGCONT');
   }
 
-  /** The number of clients that are connected under the daemon's name. */
-  async daemonConnections(): Promise<number> {
-    return ((await this.client.client('LIST')) as string).split('\n').filter((line) => /\bname=llmp\b/.test(line))
-      .length;
-  }
-
   /** The number of commands it has run, including these. */
   async commands(): Promise<number> {
     return Number(/total_commands_processed:(\d+)/.exec(await this.client.info('stats'))?.[1]);

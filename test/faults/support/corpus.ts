@@ -28,4 +28,3 @@ const read = (path: string) =>
   );
 
 export const withSecret = (text: string, secret: string) => Buffer.from(text.replaceAll(TOKEN, secret), 'latin1');
-export const withoutSecret = (bytes: Buffer, secret: string) => bytes.toString('latin1').replaceAll(secret, TOKEN);
