@@ -1,6 +1,7 @@
 import { expect } from 'chai';
 import { type Environment, loadSettings } from '../../config/settings.js';
-import { RateLimits } from '../../daemon/core/rate-limit.js';
+import { type RateDecision, StoreUnavailable } from '../../daemon/core/ports.js';
+import { RateLimits, type RateLimitSettings } from '../../daemon/core/rate-limit.js';
 import { mintSecret } from '../../daemon/core/token.js';
 import { localRateWindows } from '../../daemon/store/memory/rate-windows.js';
 import { TestClock } from '../support/clock.js';
@@ -206,18 +207,37 @@ describe('limits that SIGHUP changes', () => {
   });
 });
 
-describe('a refusal by a rate limit', () => {
-  it('never has a Retry-After that is too early, or 0', () => {
-    const live = {
-      current: { ipRateLimit: 0, globalRateLimit: 1, rateLimitWindowMs: 60_000, rateLimitOnRedisFailure: 'local' },
-    } as const;
+describe('limits whose shared windows answer at once', () => {
+  const limitsOf = (take: () => RateDecision, onFailure: RateLimitSettings['rateLimitOnRedisFailure'] = 'local') =>
+    new RateLimits({
+      live: {
+        current: { ipRateLimit: 0, globalRateLimit: 1, rateLimitWindowMs: 60_000, rateLimitOnRedisFailure: onFailure },
+      },
+      local: localRateWindows(new TestClock()),
+      shared: { take },
+    });
+  const unavailable = () => {
+    throw new StoreUnavailable('Redis is unavailable');
+  };
+
+  it('count in this process, or refuse, if they are unavailable', () => {
+    const local = limitsOf(unavailable);
+    expect(local.countAuthenticated()).to.equal(undefined);
+    expect(() => local.countAuthenticated())
+      .to.throw()
+      .with.property('kind', 'rate_limited');
+    expect(() => limitsOf(unavailable, 'deny').countAuthenticated())
+      .to.throw()
+      .with.property('kind', 'unavailable');
+  });
+
+  it('never send a Retry-After that is too early, or 0', () => {
     for (const [resetMs, seconds] of [
       [0.2, 1],
       [1_000, 1],
       [1_000.5, 2],
     ] as const) {
-      const shared = { take: () => ({ isAllowed: false, resetMs }) };
-      const limits = new RateLimits({ live, local: localRateWindows(new TestClock()), shared });
+      const limits = limitsOf(() => ({ isAllowed: false, resetMs }));
       expect(() => limits.countAuthenticated())
         .to.throw()
         .with.property('retryAfterSeconds', seconds);
