@@ -1,7 +1,9 @@
 import { showsNoGap } from './event-gaps.js';
 
-describe('events in a random order of things', () => {
-  it('are shown without a gap, whatever happened before', () => {
-    for (let seed = 1; seed <= 20; seed++) showsNoGap(seed);
-  }).timeout(60_000);
+describe('a feed in a random order of things', () => {
+  for (const of of ['audit', 'events'] as const) {
+    it(`is shown without a gap, whatever happened before: ${of}`, () => {
+      for (let seed = 1; seed <= 20; seed++) showsNoGap(of, seed);
+    }).timeout(60_000);
+  }
 });
