@@ -4,6 +4,7 @@ import { expect } from 'chai';
 import { TOKEN_SORT_FIELDS } from '../../daemon/api/vocabulary.js';
 import { auditRecord, type Caller } from '../../daemon/core/audit.js';
 import {
+  type AuditFilter,
   type ChangeTransaction,
   InstanceExpired,
   type NewProject,
@@ -683,6 +684,26 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
   describe('records of changes', () => {
     const record = (more: Parameters<typeof auditRecord>[0], caller: Partial<Caller> = {}, timeMs = NOW) =>
       auditRecord(more, { ...CALLER, ...caller }, 'success', timeMs);
+
+    // All filters over all pages: test/deployments/contract/audit.ts.
+    it('are found by action, actor, outcome and text', async () => {
+      const projectId = randomUUID();
+      await change((tx) => tx.record(record({ action: 'token.revoke', projectId }, { reason: 'Schlüssel verloren' })));
+      await change((tx) => tx.record(record({ action: 'project.update', projectId }, { actor: 'tui' }, NOW + 1)));
+      const found = async (filter: AuditFilter) =>
+        (await records.auditRecords({ projectId, ...filter }, { limit: 10, after: null })).rows.map(
+          ({ timeMs }) => timeMs - NOW,
+        );
+      for (const [filter, times] of [
+        [{}, [1, 0]],
+        [{ action: 'project.update' }, [1]],
+        [{ actor: 'cli', outcome: 'success' }, [0]],
+        [{ outcome: 'denied' }, []],
+        [{ text: 'schlü verl' }, [0]],
+      ] as const) {
+        expect(await found(filter), JSON.stringify(filter)).to.deep.equal(times);
+      }
+    });
 
     it('are numbered in the order of commits, without gaps, however many are concurrent', async () => {
       const first = await records.lastRecord();
