@@ -187,7 +187,9 @@ describe('what the lunary backend sends', () => {
   });
 
   it('is not sent in parts any more if the vendor becomes unavailable during the search for a refused event', async () => {
-    vendor.receiver.answer = replies(vendor.receiver.received.length === 1 ? 400 : 503, {});
+    vendor.receiver.answer = (_req, res) => {
+      json(res, vendor.receiver.received.length === 1 ? 400 : 503, {});
+    };
     const results = await vendor.deliver(...deliveriesOf(...Array.from({ length: 8 }, () => requestEvent())));
     expect(results).to.deep.equal(Array(8).fill({ kind: 'retry', why: 'status 503' }));
     expect(vendor.receiver.received).to.have.length(2);
