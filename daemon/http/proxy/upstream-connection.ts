@@ -6,10 +6,8 @@ import Client from 'undici/lib/dispatcher/client.js';
 import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { timeoutAfterReads } from '../../core/timing.js';
-import { joinSmallWrites } from '../joined-writes.js';
-import { InterimContinue } from './interim-continue.js';
 import { PacedReads, type ParsingTurn } from './paced-reads.js';
-import { readIntoBlocks } from './read-memory.js';
+import { InterimContinue, joinSmallWrites, readIntoBlocks } from './upstream-socket.js';
 import type { Opening, OpenTunnel } from './upstream-tunnel.js';
 
 /** The current settings: SIGHUP may replace them. */
