@@ -1,6 +1,6 @@
 /**
  * Sends mutants of the corpus, many at a time, and checks the invariants after each batch. If a batch breaks one, its mutants are tried
- * alone, and the culprit is written to a file that can join the corpus.
+ * alone, and the culprit is written to a file.
  */
 import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RawClient } from '../../support/raw.js';
 import type { HttpSocket } from '../../../daemon/http/connection-ends.js';
-import { corpus, withSecret } from './corpus.js';
+import { withSecret } from './corpus.js';
 import { type Mutant, mutant } from './mutations.js';
 import { expectOneReading } from './second-reader.js';
 import { FaultFixture } from './fault-fixture.js';
@@ -31,11 +31,10 @@ export interface Fuzzed {
 
 /** @throws for the first mutant that breaks something, with its seed and its file. */
 export async function fuzz(seed: number, mutants: number): Promise<Fuzzed> {
-  const files = corpus();
   const result: Fuzzed = { forwarded: 0, refused: new Set() };
   const playBatch = async (stage: FaultFixture, first: number) => {
     const numbers = Array.from({ length: Math.min(BATCH, mutants - first) }, (_, i) => first + i);
-    const batch = numbers.map((number) => mutant(files, seed, number));
+    const batch = numbers.map((number) => mutant(seed, number));
     await play(stage, batch).catch(async (error: unknown) => {
       throw await culprit(seed, numbers, error);
     });
@@ -129,9 +128,8 @@ const ORDINARY: Mutant = {
 
 /** Finds the mutant of a batch that breaks something among ordinary requests. */
 async function culprit(seed: number, batch: readonly number[], cause: unknown): Promise<Error> {
-  const files = corpus();
   for (const number of batch) {
-    const one = mutant(files, seed, number);
+    const one = mutant(seed, number);
     try {
       await onStage((stage) => play(stage, [ORDINARY, one, ORDINARY], 1));
     } catch (error) {

@@ -1,11 +1,11 @@
-/** Requests that no client would write: files of the corpus, changed at random. The same seed and number give the same request. */
+/** Requests that no client would write: those of the corpus, changed at random. The same seed and number give the same request. */
 import { type Random, seededRandom } from '../../support/model.js';
-import type { CorpusFile } from './corpus.js';
+import { CORPUS, type CorpusRequest } from './corpus.js';
 
 export interface Mutant {
   /** With the placeholder for the secret; one character per byte. */
   text: string;
-  /** The files it came from. */
+  /** The titles of the requests it came from. */
   parents: string[];
   /** How many pieces it is sent in. */
   pieces: number;
@@ -14,7 +14,7 @@ export interface Mutant {
 }
 
 const MOST_CHANGES = 4;
-// Most files are small. The few large ones cost as much as a hundred small ones.
+// Most are small. The few large ones cost as much as a hundred small ones.
 const SMALL_BYTES = 2_000;
 const LARGE_ONE_IN = 100;
 
@@ -93,7 +93,7 @@ const GOOD = [
   `POST /v1/echo HTTP/1.1\r\n${HEAD}${CHUNKED}\r\n5\r\nhello\r\n6;a=b\r\n world\r\n0\r\n\r\n`,
   `DELETE /v1/files/1 HTTP/1.1\r\n${HEAD}${CHUNKED}Trailer: X-A\r\n\r\n5\r\nhello\r\n0\r\nX-A: b\r\n\r\n`,
   `HEAD /v1/models?a=b HTTP/1.1\r\nConnection: x-a\r\nX-A: b\r\n${HEAD}\r\n`,
-].map((text, index) => ({ name: `good ${index}`, text }));
+].map((text, index): CorpusRequest => ({ title: `good ${index}`, text }));
 const GOOD_ONE_IN = 2;
 
 type Change = (text: string, dice: Dice, other: () => string) => string;
@@ -150,15 +150,16 @@ function beforeALine(text: string, dice: Dice, line: string): string {
   return text.slice(0, at) + line + text.slice(at);
 }
 
-export function mutant(files: readonly CorpusFile[], seed: number, number: number): Mutant {
+const SMALL = CORPUS.filter(({ text }) => text.length <= SMALL_BYTES);
+
+export function mutant(seed: number, number: number): Mutant {
   const dice = new Dice(Math.imul(seed, 0x9e3779b1) ^ number);
-  const small = files.filter(({ text }) => text.length <= SMALL_BYTES);
   const parents: string[] = [];
   const parent = () => {
     const isGood = dice.below(GOOD_ONE_IN) === 0;
-    const file = dice.one(isGood ? GOOD : dice.below(LARGE_ONE_IN) === 0 ? files : small);
-    parents.push(file.name);
-    return file.text;
+    const { title, text } = dice.one<CorpusRequest>(isGood ? GOOD : dice.below(LARGE_ONE_IN) === 0 ? CORPUS : SMALL);
+    parents.push(title);
+    return text;
   };
   let text = parent();
   // Few changes are more frequent than many.
