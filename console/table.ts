@@ -1,7 +1,6 @@
 /** Renders tables and details for a terminal. */
 import type { createColors } from 'picocolors';
-import { cellText, cellTint } from './columns/cell-text.js';
-import { type Column, isShownBy, shortTitleOf, type Tint, widthsOf } from './columns/column.js';
+import type { Tint } from './columns/column.js';
 import { plain, visible } from './escape.js';
 
 type Colors = ReturnType<typeof createColors>;
@@ -45,24 +44,6 @@ export interface View<T> {
   /** Formatting for people, for fields whose raw values are hard to read. */
   details: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string>>>;
 }
-
-/** The columns of a list that the command line shows. */
-export const tableColumns = <T>(columns: readonly Column<T>[]): TableColumn<T>[] =>
-  columns.flatMap((column) => {
-    if (!isShownBy(column, 'cli')) return [];
-    const { rank, alignRight = false } = column;
-    const { min, max } = widthsOf(column);
-    return {
-      title: shortTitleOf(column),
-      rank,
-      show: (item: T, render: RenderOptions) => cellText(column.cell(item, render.now), render),
-      tint: (item: T, { now }: RenderOptions) => cellTint(column.cell(item, now)),
-      alignRight,
-      shrinks: max > min,
-      minWidth: min,
-      width: min,
-    };
-  });
 
 interface Cell {
   text: string;

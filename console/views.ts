@@ -12,10 +12,29 @@ import type {
 import { exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
-import { stateShown } from './columns/cell-text.js';
+import { cellText, cellTint, stateShown } from './columns/cell-text.js';
 import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
-import { tableColumns, type View } from './table.js';
+import { type Column, isShownBy, shortTitleOf, widthsOf } from './columns/column.js';
+import type { RenderOptions, TableColumn, View } from './table.js';
+
+/** The columns of a list that the command line shows. */
+export const tableColumns = <T>(columns: readonly Column<T>[]): TableColumn<T>[] =>
+  columns.flatMap((column) => {
+    if (!isShownBy(column, 'cli')) return [];
+    const { rank, alignRight = false } = column;
+    const { min, max } = widthsOf(column);
+    return {
+      title: shortTitleOf(column),
+      rank,
+      show: (item: T, render: RenderOptions) => cellText(column.cell(item, render.now), render),
+      tint: (item: T, { now }: RenderOptions) => cellTint(column.cell(item, now)),
+      alignRight,
+      shrinks: max > min,
+      minWidth: min,
+      width: min,
+    };
+  });
 
 const tokenColumns = tableColumns(TOKEN_COLUMNS);
 

@@ -19,7 +19,8 @@ import { queryArgument, queryIn, withOptions } from '../query.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { type AnyEvent, EVENT_COLUMNS, EVENT_FIELDS } from '../../console/columns/events.js';
-import { tableColumns, type View } from '../../console/table.js';
+import type { View } from '../../console/table.js';
+import { tableColumns } from '../../console/views.js';
 
 const statuses: Kind<string> = {
   accepts: 'statuses or status classes, separated by commas, such as 429 or 4xx,5xx',

@@ -4,7 +4,8 @@ import { EXIT, usage } from '../../console/failure.js';
 import { topWords } from '../../console/query/top-terms.js';
 import { moreRowsOf, PERIODS } from '../../daemon/api/top-words.js';
 import { topColumns, topFields } from '../../console/columns/top.js';
-import { tableColumns, type View } from '../../console/table.js';
+import type { View } from '../../console/table.js';
+import { tableColumns } from '../../console/views.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import {
   MAX_TOP_ROWS,

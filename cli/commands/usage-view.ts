@@ -2,7 +2,8 @@
 import { barText } from '../../console/bars.js';
 import { type Column, text } from '../../console/columns/column.js';
 import { USAGE_COUNTS, usageColumns, type UsageCount, usageFields } from '../../console/columns/usage.js';
-import { type TableColumn, tableColumns, type View } from '../../console/table.js';
+import type { TableColumn, View } from '../../console/table.js';
+import { tableColumns } from '../../console/views.js';
 import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { exact } from '../../daemon/api/formats.js';
 import type { UsageDimension } from '../../daemon/api/vocabulary.js';
