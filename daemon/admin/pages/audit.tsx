@@ -7,7 +7,7 @@ import { Heading } from './document.js';
 import { type Choices, FilterForm, filterFields } from './fields.js';
 import { Link } from './frame.js';
 import { ProjectLink, TokenLink } from './links.js';
-import { EmptyState, Exports, fact, Facts, idCode, Paging, ErrorNotice, Table } from './parts.js';
+import { EmptyState, Exports, fact, Facts, idCode, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
 import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
 export interface AuditProps {
@@ -50,11 +50,7 @@ export function auditPage({ records, next, query, projects, choices, refused }: 
 
 function NoRecords({ isFiltered }: { isFiltered: boolean }) {
   return isFiltered ? (
-    <EmptyState title="No records match this filter">
-      <p>
-        <Link to="audit">Show all records</Link>
-      </p>
-    </EmptyState>
+    <NoMatches list="audit" what="records" />
   ) : (
     <EmptyState title="No records yet">
       <p>Changes and the hourly use of tokens are recorded here.</p>

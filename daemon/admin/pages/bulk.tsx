@@ -1,9 +1,9 @@
 import { counted, exact } from '../../api/formats.js';
+import { type ConfirmProps, confirmPage } from './confirm.js';
 import { Heading } from './document.js';
-import { ReasonField } from './fields.js';
-import { ChangeForm, Link, RestOfPage } from './frame.js';
+import { Link, RestOfPage } from './frame.js';
 import { TokenLink } from './links.js';
-import { SuccessNotice, ErrorNotice } from './parts.js';
+import { SuccessNotice } from './parts.js';
 import { escapeBidi } from './formats.js';
 
 export interface BulkResult {
@@ -37,44 +37,29 @@ export interface FilterTerm {
   value: string;
 }
 
-export interface BulkAskProps {
+export interface BulkAskProps extends Pick<ConfirmProps, 'refused' | 'reason'> {
   what: BulkWhat;
   count: number;
   /** Null if the tokens were selected one by one. Empty if they are all tokens. */
   filter: readonly FilterTerm[] | null;
   /** Hidden fields of the form. */
   fields: readonly (readonly [name: string, value: string])[];
-  refused: string | null;
-  reason: string;
 }
 
-export function bulkAskPage({ what, count, filter, fields, refused, reason }: BulkAskProps) {
+export function bulkAskPage({ what, count, filter, fields, ...more }: BulkAskProps) {
   const { verb, says } = WORDS[what];
   const title = `${verb} ${counted(count, 'token')}?`;
-  const body = (
-    <div className="narrow">
-      <Heading title={title} />
-      <ErrorNotice why={refused} />
-      {filter === null ? null : <FilterNotice filter={filter} />}
-      <p>{says}</p>
-      <ChangeForm to="tokens/marked">
-        <input type="hidden" name="what" value={what} />
-        <input type="hidden" name="confirmed" value="yes" />
-        {fields.map(([name, value]) => (
-          <input key={value} type="hidden" name={name} value={value} />
-        ))}
-        <ReasonField reason={reason} />
-        <div className="buttons">
-          <Link to="tokens" className="button" autoFocus>
-            Cancel
-          </Link>
-          <button type="submit" className={what === 'revoke' ? 'danger' : 'primary'}>
-            {verb}
-          </button>
-        </div>
-      </ChangeForm>
-    </div>
-  );
+  const body = confirmPage({
+    title,
+    notice: filter && <FilterNotice filter={filter} />,
+    message: says,
+    to: 'tokens/marked',
+    back: 'tokens',
+    verb,
+    isDangerous: what === 'revoke',
+    fields: [['what', what], ['confirmed', 'yes'], ...fields],
+    ...more,
+  });
   return { title, body };
 }
 

@@ -2,7 +2,7 @@ import { bytes, exact } from '../../api/formats.js';
 import type { ReactNode } from 'react';
 import type { WireCache, WireProject } from '../../api/contract.js';
 import { Heading } from './document.js';
-import { choicesOf, Field, Select } from './fields.js';
+import { choicesOf, InputField, SelectField } from './fields.js';
 import { QueryForm } from './frame.js';
 import { percent } from './formats.js';
 import { SuccessNotice, EmptyState, Facts, CommandLine, ErrorNotice } from './parts.js';
@@ -70,34 +70,27 @@ function Purge({ projects, form }: Pick<CacheProps, 'projects' | 'form'>) {
       <p className="hint">Removes responses before they expire. You see how many before you confirm.</p>
       <div className="columns">
         <PurgePanel what="resource" title="One response">
-          <Field name="method" label="Method">
-            {(attributes) => <Select choices={METHODS} chosen={form.method} {...attributes} />}
-          </Field>
-          <Field
+          <SelectField name="method" label="Method" choices={METHODS} chosen={form.method} />
+          <InputField
             name="url"
             label="Path"
             hint="A path such as /v1/models with its query. Removes all variants, in all projects."
-          >
-            {(attributes) => (
-              <input
-                type="text"
-                required
-                maxLength={8192}
-                placeholder="/v1/models"
-                defaultValue={form.url}
-                spellCheck={false}
-                {...attributes}
-              />
-            )}
-          </Field>
+            required
+            maxLength={8192}
+            placeholder="/v1/models"
+            defaultValue={form.url}
+            spellCheck={false}
+          />
         </PurgePanel>
         {projects.length === 0 ? null : (
           <PurgePanel what="project" title="Responses of a project">
-            <Field name="project_id" label="Project">
-              {(attributes) => (
-                <Select choices={choicesOf(projects)} chosen={form.projectId} required {...attributes} />
-              )}
-            </Field>
+            <SelectField
+              name="project_id"
+              label="Project"
+              choices={choicesOf(projects)}
+              chosen={form.projectId}
+              required
+            />
           </PurgePanel>
         )}
         <PurgePanel what="all" title="Everything">

@@ -6,15 +6,17 @@ import { ErrorNotice } from './parts.js';
 
 export interface ConfirmProps {
   title: string;
+  /** What is changed, if the message does not say it. */
+  notice?: ReactNode;
   /** Explains the effect of the change. */
-  message: ReactNode;
+  message: string;
   /** Target of the form, and of the Cancel link. */
   to: string;
   back: string;
   verb: string;
   isDangerous: boolean;
   /** Hidden fields of the form. */
-  fields?: Readonly<Record<string, string>>;
+  fields?: readonly (readonly [name: string, value: string])[];
   refused: string | null;
   reason: string;
 }
@@ -22,12 +24,13 @@ export interface ConfirmProps {
 /** Confirmation page of a change. Cancel comes first and has the focus, so that an accidental key press changes nothing. */
 export function confirmPage({
   title,
+  notice,
   message,
   to,
   back,
   verb,
   isDangerous,
-  fields = {},
+  fields = [],
   refused,
   reason,
 }: ConfirmProps) {
@@ -35,10 +38,11 @@ export function confirmPage({
     <div className="narrow" data-dialog-content="">
       <Heading title={title} />
       <ErrorNotice why={refused} />
+      {notice}
       <p>{message}</p>
       <ChangeForm to={to}>
-        {Object.entries(fields).map(([name, value]) => (
-          <input key={name} type="hidden" name={name} value={value} />
+        {fields.map(([name, value]) => (
+          <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
         ))}
         <ReasonField reason={reason} />
         <div className="buttons">

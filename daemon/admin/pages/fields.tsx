@@ -1,18 +1,21 @@
-/** Form fields. */
+/** The fields and buttons of forms. */
 import type { InputHTMLAttributes, ReactNode } from 'react';
 import type { WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 import { escapeBidi } from './formats.js';
 import { Link, QueryForm } from './frame.js';
 
-export interface FieldProps {
+interface Labels {
   name: string;
   label: string;
   hint?: ReactNode;
+}
+
+interface FieldProps extends Labels {
   children: (attributes: { id: string; name: string; 'aria-describedby': string | undefined }) => ReactNode;
 }
 
-export function Field({ name, label, hint, children }: FieldProps) {
+function Field({ name, label, hint, children }: FieldProps) {
   const id = `field-${name}`;
   return (
     <div className="field">
@@ -24,6 +27,24 @@ export function Field({ name, label, hint, children }: FieldProps) {
         </p>
       ) : null}
     </div>
+  );
+}
+
+/** @param props the other attributes of the input. */
+export function InputField({ name, label, hint, ...more }: Labels & InputHTMLAttributes<HTMLInputElement>) {
+  return (
+    <Field name={name} label={label} hint={hint}>
+      {(attributes) => <input type="text" {...more} {...attributes} />}
+    </Field>
+  );
+}
+
+/** @param props the choices, and the other attributes of the select. */
+export function SelectField({ name, label, hint, ...select }: Labels & SelectProps) {
+  return (
+    <Field name={name} label={label} hint={hint}>
+      {(attributes) => <Select {...select} {...attributes} />}
+    </Field>
   );
 }
 
@@ -56,14 +77,10 @@ export function filterFields(query: URLSearchParams) {
   const given = (name: string) => query.get(name) ?? '';
   /** @param usual what is chosen without the parameter. */
   const select = (name: string, label: string, choices: Choices, usual = '') => (
-    <Field name={name} label={label}>
-      {(attributes) => <Select choices={choices} chosen={given(name) || usual} {...attributes} />}
-    </Field>
+    <SelectField name={name} label={label} choices={choices} chosen={given(name) || usual} />
   );
   const input = (name: string, label: string, more: InputHTMLAttributes<HTMLInputElement>) => (
-    <Field name={name} label={label}>
-      {(attributes) => <input defaultValue={given(name)} {...more} {...attributes} />}
-    </Field>
+    <InputField defaultValue={given(name)} {...more} name={name} label={label} />
   );
   return {
     given,
@@ -74,7 +91,6 @@ export function filterFields(query: URLSearchParams) {
     /** Finds a token: see token-search.ts. */
     token: () =>
       input('token_id', 'Token', {
-        type: 'text',
         maxLength: MAX_NAME_LENGTH,
         spellCheck: false,
         placeholder: 'name or ID',
@@ -109,22 +125,38 @@ export function FilterForm({ to, label, verb = 'Filter', query, children, more }
 /** The reason for a change, for the audit record. */
 export function ReasonField({ reason }: { reason: string }) {
   return (
-    <Field name="reason" label="Reason" hint="Recorded in the audit log. Optional.">
-      {(attributes) => <input type="text" maxLength={MAX_REASON_LENGTH} defaultValue={reason} {...attributes} />}
-    </Field>
+    <InputField
+      name="reason"
+      label="Reason"
+      hint="Recorded in the audit log. Optional."
+      maxLength={MAX_REASON_LENGTH}
+      defaultValue={reason}
+    />
   );
 }
 
-interface KeyFieldProps {
+const KEY_HINT = 'The provider’s API key. It is stored encrypted. Only its last four characters are shown again.';
+
+interface KeyFieldsProps {
   hint?: string;
   isOptional?: boolean;
+  /** Whether the checkbox is selected. */
+  isChecked: boolean;
 }
 
-/** @param props.isChecked whether the checkbox is selected. */
-export function KeyFields({ isChecked, ...key }: KeyFieldProps & { isChecked: boolean }) {
+export function KeyFields({ hint = KEY_HINT, isOptional = false, isChecked }: KeyFieldsProps) {
   return (
     <>
-      <KeyField {...key} />
+      <InputField
+        name="api_key"
+        label="Upstream key"
+        hint={hint}
+        type="password"
+        required={!isOptional}
+        maxLength={512}
+        autoComplete="off"
+        spellCheck={false}
+      />
       <label className="checkbox">
         <input type="checkbox" name="check_key" value="yes" defaultChecked={isChecked} />
         Check the key with the provider
@@ -133,21 +165,21 @@ export function KeyFields({ isChecked, ...key }: KeyFieldProps & { isChecked: bo
   );
 }
 
-const KEY_HINT = 'The provider’s API key. It is stored encrypted. Only its last four characters are shown again.';
+interface FormButtonsProps {
+  /** The page that Cancel leads to. */
+  cancel: string;
+  verb: string;
+}
 
-function KeyField({ hint = KEY_HINT, isOptional = false }: KeyFieldProps) {
+export function FormButtons({ cancel, verb }: FormButtonsProps) {
   return (
-    <Field name="api_key" label="Upstream key" hint={hint}>
-      {(attributes) => (
-        <input
-          type="password"
-          required={!isOptional}
-          maxLength={512}
-          autoComplete="off"
-          spellCheck={false}
-          {...attributes}
-        />
-      )}
-    </Field>
+    <div className="buttons">
+      <Link to={cancel} className="button">
+        Cancel
+      </Link>
+      <button type="submit" className="primary">
+        {verb}
+      </button>
+    </div>
   );
 }

@@ -1,4 +1,4 @@
-import { Field } from './fields.js';
+import { InputField } from './fields.js';
 import { ChangeForm } from './frame.js';
 import { ErrorNotice } from './parts.js';
 
@@ -34,19 +34,17 @@ function LogInForm({ next }: { next: string }) {
   return (
     <ChangeForm to="login">
       <input type="hidden" name="next" value={next} />
-      <Field name="token" label="Management token" hint="The value of MANAGEMENT_TOKEN on the server.">
-        {(attributes) => (
-          <input
-            type="password"
-            required
-            autoFocus
-            maxLength={1000}
-            autoComplete="current-password"
-            spellCheck={false}
-            {...attributes}
-          />
-        )}
-      </Field>
+      <InputField
+        name="token"
+        label="Management token"
+        hint="The value of MANAGEMENT_TOKEN on the server."
+        type="password"
+        required
+        autoFocus
+        maxLength={1000}
+        autoComplete="current-password"
+        spellCheck={false}
+      />
       <button type="submit" className="primary">
         Log in
       </button>

@@ -1,5 +1,6 @@
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
+import { FormButtons } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { TokenLink } from './links.js';
 import { EmptyState, ErrorNotice } from './parts.js';
@@ -51,14 +52,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
       <ErrorNotice why={refused} />
       <ChangeForm to="tokens/new">
         <TokenFields projects={projects} given={given} />
-        <div className="buttons">
-          <Link to="tokens" className="button">
-            Cancel
-          </Link>
-          <button type="submit" className="primary">
-            Issue token
-          </button>
-        </div>
+        <FormButtons cancel="tokens" verb="Issue token" />
       </ChangeForm>
     </>
   );

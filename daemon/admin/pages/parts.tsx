@@ -143,6 +143,17 @@ export function EmptyState({ title, children }: { title: string; children?: Reac
   );
 }
 
+/** Shown if the filter of a list matches nothing. @param props.list the page of the list. */
+export function NoMatches({ list, what }: { list: string; what: string }) {
+  return (
+    <EmptyState title={`No ${what} match this filter`}>
+      <p>
+        <Link to={list}>{`Show all ${what}`}</Link>
+      </p>
+    </EmptyState>
+  );
+}
+
 export interface Fact {
   name: string;
   value: ReactNode;

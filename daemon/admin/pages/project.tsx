@@ -3,7 +3,7 @@ import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/cont
 import { RecordTable } from './audit.js';
 import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
-import { Field, KeyFields } from './fields.js';
+import { InputField, KeyFields } from './fields.js';
 import { ConfirmLink, ChangeForm, Link } from './frame.js';
 import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
 import { Name, StateMark, Time } from './formats.js';
@@ -109,11 +109,7 @@ function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | '
       <h2 id="change-title">Change</h2>
       <div className="columns">
         <ChangeForm to={`${to}/rename`} className="panel">
-          <Field name="name" label="Name">
-            {(attributes) => (
-              <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={project.name} {...attributes} />
-            )}
-          </Field>
+          <InputField name="name" label="Name" required maxLength={MAX_NAME_LENGTH} defaultValue={project.name} />
           <button type="submit">Rename</button>
         </ChangeForm>
         <ChangeForm to={`${to}/key`} className="panel">

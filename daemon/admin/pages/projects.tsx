@@ -3,10 +3,10 @@ import { counted, exact } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { Field, KeyFields } from './fields.js';
+import { FormButtons, InputField, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { ProviderFields, type ProviderFormValues } from './provider.js';
-import { ChoiceLinks, EmptyState, Paging, ErrorNotice, Table } from './parts.js';
+import { ChoiceLinks, EmptyState, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
 import { Figure } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
@@ -77,15 +77,7 @@ const NewProject = () => (
 );
 
 function NoProjects({ isFiltered }: { isFiltered: boolean }) {
-  if (isFiltered) {
-    return (
-      <EmptyState title="No projects match this filter">
-        <p>
-          <Link to="projects">Show all projects</Link>
-        </p>
-      </EmptyState>
-    );
-  }
+  if (isFiltered) return <NoMatches list="projects" what="projects" />;
   return (
     <EmptyState title="No projects yet">
       <p>A project holds the API key of an upstream provider. Clients use its tokens instead of that key.</p>
@@ -110,21 +102,17 @@ export function newProjectPage({ name, provider, isKeyChecked, refused }: NewPro
       <Heading title="New project" path={<Link to="projects">Projects</Link>} />
       <ErrorNotice why={refused} />
       <ChangeForm to="projects/new">
-        <Field name="name" label="Name" hint="Up to 100 characters. Must be unique.">
-          {(attributes) => (
-            <input type="text" required maxLength={MAX_NAME_LENGTH} defaultValue={name} {...attributes} />
-          )}
-        </Field>
+        <InputField
+          name="name"
+          label="Name"
+          hint="Up to 100 characters. Must be unique."
+          required
+          maxLength={MAX_NAME_LENGTH}
+          defaultValue={name}
+        />
         <ProviderFields given={provider} />
         <KeyFields isChecked={isKeyChecked} />
-        <div className="buttons">
-          <Link to="projects" className="button">
-            Cancel
-          </Link>
-          <button type="submit" className="primary">
-            Create project
-          </button>
-        </div>
+        <FormButtons cancel="projects" verb="Create project" />
       </ChangeForm>
     </div>
   );

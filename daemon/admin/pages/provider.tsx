@@ -11,7 +11,7 @@ import {
 } from '../../api/providers.js';
 import { MISSING_USAGES, UPSTREAM_AUTHS } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
-import { Field, KeyFields, ReasonField, Select } from './fields.js';
+import { FormButtons, InputField, KeyFields, ReasonField, SelectField } from './fields.js';
 import { Name } from './formats.js';
 import { ChangeForm, Link } from './frame.js';
 import { ErrorNotice } from './parts.js';
@@ -45,35 +45,25 @@ const MISSING = MISSING_USAGES.map((value) => [value, missingUsageTitle(value)] 
 export function ProviderFields({ given }: { given: ProviderFormValues }) {
   return (
     <>
-      <Field name="provider" label="Provider">
-        {(attributes) => <Select choices={FORM_PROVIDERS} chosen={given.provider} {...attributes} />}
-      </Field>
-      <Field
+      <SelectField name="provider" label="Provider" choices={FORM_PROVIDERS} chosen={given.provider} />
+      <InputField
         name="base_url"
         label="Base URL"
         hint="Required for Azure OpenAI and for Other. Leave empty for the usual one of another provider."
-      >
-        {(attributes) => (
-          <input
-            type="url"
-            maxLength={500}
-            spellCheck={false}
-            placeholder="https://"
-            defaultValue={given.base_url}
-            {...attributes}
-          />
-        )}
-      </Field>
-      <Field name="auth" label="Key sent as" hint="Used for Other only.">
-        {(attributes) => <Select choices={AUTHS} chosen={given.auth} {...attributes} />}
-      </Field>
-      <Field
+        type="url"
+        maxLength={500}
+        spellCheck={false}
+        placeholder="https://"
+        defaultValue={given.base_url}
+      />
+      <SelectField name="auth" label="Key sent as" hint="Used for Other only." choices={AUTHS} chosen={given.auth} />
+      <SelectField
         name="missing_usage"
         label="Missing usage"
         hint="For chat streams that do not ask for their usage. With inject, the client does not see it."
-      >
-        {(attributes) => <Select choices={MISSING} chosen={given.missing_usage} {...attributes} />}
-      </Field>
+        choices={MISSING}
+        chosen={given.missing_usage}
+      />
     </>
   );
 }
@@ -116,14 +106,7 @@ export function changeProviderPage({ project, given, reason, isKeyChecked, refus
           hint="The API key of the new provider. Leave empty to keep the current key."
         />
         <ReasonField reason={reason} />
-        <div className="buttons">
-          <Link to={to} className="button">
-            Cancel
-          </Link>
-          <button type="submit" className="primary">
-            Change provider
-          </button>
-        </div>
+        <FormButtons cancel={to} verb="Change provider" />
       </ChangeForm>
     </div>
   );

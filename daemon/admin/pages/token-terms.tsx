@@ -3,7 +3,7 @@ import { type TermField, termsThat, TOKEN_LINES, TOKEN_TERMS } from '../../../co
 import { exact } from '../../api/formats.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { CellContent } from './cells.js';
-import { choicesOf, Field, Select } from './fields.js';
+import { choicesOf, InputField, Select, SelectField } from './fields.js';
 import { useFrame } from './frame.js';
 import { Facts } from './parts.js';
 import { Cap, capitalized, Name, StateMark, Time } from './formats.js';
@@ -56,18 +56,22 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
   return (
     <>
       {given.like === '' ? null : <input type="hidden" name="like" value={given.like} />}
-      <Field name="project_id" label="Project">
-        {(attributes) => <Select choices={choices} chosen={isKnown ? given.project_id : ''} required {...attributes} />}
-      </Field>
+      <SelectField
+        name="project_id"
+        label="Project"
+        choices={choices}
+        chosen={isKnown ? given.project_id : ''}
+        required
+      />
       {termsThat(false).map(({ field, label, hint, max }) => (
-        <Field
+        <InputField
           key={field}
           name={field}
           label={label}
           hint={given.like === '' ? `${capitalized(hint)}. Optional.` : 'Leave empty for that of the other token.'}
-        >
-          {(attributes) => <input type="text" maxLength={max} defaultValue={given[field]} {...attributes} />}
-        </Field>
+          maxLength={max}
+          defaultValue={given[field]}
+        />
       ))}
       <fieldset className="pair">
         <legend>Valid for</legend>
@@ -75,9 +79,16 @@ export function TokenFields({ projects, given }: { projects: readonly WireProjec
         <Select choices={UNITS} chosen={given.unit} name="unit" aria-label="Unit of time" />
       </fieldset>
       {termsThat(true).map(({ field, label, hint, max }) => (
-        <Field key={field} name={field} label={label} hint={`${capitalized(hint)}.`}>
-          {(attributes) => <input type="number" min="0" max={max} defaultValue={given[field]} {...attributes} />}
-        </Field>
+        <InputField
+          key={field}
+          name={field}
+          label={label}
+          hint={`${capitalized(hint)}.`}
+          type="number"
+          min="0"
+          max={max}
+          defaultValue={given[field]}
+        />
       ))}
     </>
   );

@@ -7,7 +7,7 @@ import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, FilterForm, filterFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { EmptyState, Exports, Paging, ErrorNotice, Table } from './parts.js';
+import { EmptyState, Exports, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
 import { escapeBidi } from './formats.js';
 
 export interface TokensProps {
@@ -174,15 +174,7 @@ function MoreFilters({ query }: { query: URLSearchParams }) {
 }
 
 function NoTokens({ isFiltered, hasProjects }: { isFiltered: boolean; hasProjects: boolean }) {
-  if (isFiltered) {
-    return (
-      <EmptyState title="No tokens match this filter">
-        <p>
-          <Link to="tokens">Show all tokens</Link>
-        </p>
-      </EmptyState>
-    );
-  }
+  if (isFiltered) return <NoMatches list="tokens" what="tokens" />;
   return (
     <EmptyState title="No tokens yet">
       <p>

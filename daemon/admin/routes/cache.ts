@@ -22,8 +22,6 @@ function purgeFormOf(fields: URLSearchParams): PurgeForm {
   return { what: field('what'), method: field('method'), url: field('url').trim(), projectId: field('project_id') };
 }
 
-const fieldsOf = ({ what, method, url, projectId }: PurgeForm) => ({ what, method, url, project_id: projectId });
-
 /** @throws {ApiError} if `what` is none of the three. */
 function selectionOf({ what, method, url, projectId }: PurgeForm): CachePurge {
   if (what === 'resource') return { method: method as 'GET' | 'POST', url };
@@ -61,7 +59,12 @@ async function ask(request: PageRequest, given: PurgeForm, refused: string | nul
     back: 'cache',
     verb: 'Purge',
     isDangerous: true,
-    fields: fieldsOf(given),
+    fields: [
+      ['what', given.what],
+      ['method', given.method],
+      ['url', given.url],
+      ['project_id', given.projectId],
+    ],
     refused,
     reason: request.form.get('reason') ?? '',
   });
