@@ -3,30 +3,33 @@ import type { Page } from '../api/client.js';
 import { csvCell } from '../api/csv.js';
 import { visible } from '../api/visible.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
-import { invalidRequest, type Download } from './page-request.js';
+import { invalidRequest, type PageRequest, type PageResponse } from './page-request.js';
 
 type Row = Readonly<Record<string, unknown>>;
 
 /**
  * @param name file name without the extension.
  * @param pages pages of rows. The first is loaded before anything is sent, so that an error can be shown as a page.
- * @throws {ApiError} if the format is neither csv nor json.
+ * @throws {ApiError} if the format in the query is neither csv nor json.
  */
-export async function exportDownload<T extends Row>(
+export async function exported<T extends Row>(
+  { query }: PageRequest,
   name: string,
-  format: string | null,
   columns: readonly (keyof T & string)[],
   pages: AsyncGenerator<readonly T[]>,
-): Promise<Download> {
+): Promise<PageResponse> {
+  const format = query.get('format');
   if (format !== 'csv' && format !== 'json') throw invalidRequest('the format must be csv or json');
   const first = await pages.next();
   const all = async function* () {
     if (!first.done) yield first.value;
     yield* pages;
   };
-  return format === 'csv'
-    ? { name: `${name}.csv`, type: 'text/csv', pieces: csvOf(columns, all()) }
-    : { name: `${name}.json`, type: 'application/json', pieces: jsonOf(all()) };
+  const download =
+    format === 'csv'
+      ? { name: `${name}.csv`, type: 'text/csv', pieces: csvOf(columns, all()) }
+      : { name: `${name}.json`, type: 'application/json', pieces: jsonOf(all()) };
+  return { download };
 }
 
 /** The pages of a list, one after the other. @param list loads the page at a cursor; null is the first one. */

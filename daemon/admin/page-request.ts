@@ -2,19 +2,21 @@
 import type { ReactElement } from 'react';
 import { ApiError, type ManagementClient, type Page } from '../api/client.js';
 import type { WireProject } from '../api/contract.js';
+import { counted } from '../api/formats.js';
 import type { PageStream } from './page-streams.js';
 import type { Section } from './pages/document.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 
 export interface PageRequest {
-  params: Readonly<Record<string, string>>;
+  /** The ID in the path of the page; empty if there is none. */
+  id: string;
   query: URLSearchParams;
   /** Empty for a GET request. */
   form: URLSearchParams;
   /** Client of the management API that passes on the browser's address. */
-  client(): ManagementClient;
+  client: ManagementClient;
   /** The same for changes: it also sends the reason from the form. */
-  changeClient(): ManagementClient;
+  changeClient: ManagementClient;
   nowMs: number;
   /** Base URL of the proxy for clients, as far as known here, such as `http://127.0.0.1:8080/v1`. */
   baseUrl: string;
@@ -70,15 +72,34 @@ export const statusOf = (refused: string | null): Pick<PageView, 'status' | 'isL
 export const invalidRequest = (message: string, code = 'invalid_request') =>
   new ApiError(REFUSED, code, message, null, null);
 
-/** Runs a request to the management API. @returns its error message if the input was refused, null on success. @throws other errors. */
-export async function refusalOf(asking: () => Promise<unknown>): Promise<string | null> {
+/**
+ * Runs requests to the management API.
+ *
+ * @returns their value; `otherwise` with an error message if the input was refused. @throws other errors.
+ */
+export async function attempt<T>(
+  asking: () => Promise<T>,
+  otherwise: T,
+): Promise<{ value: T; refused: string | null }> {
   try {
-    await asking();
-    return null;
+    return { value: await asking(), refused: null };
   } catch (error) {
-    if (error instanceof ApiError && (error.status === REFUSED || error.status === 409)) return sentence(error.message);
-    throw error;
+    if (!(error instanceof ApiError && (error.status === REFUSED || error.status === 409))) throw error;
+    return { value: otherwise, refused: sentence(error.message) };
   }
+}
+
+/**
+ * Makes a change.
+ *
+ * @param change returns where to redirect to. @param again shows the form again with the error message if the input was refused.
+ */
+export async function changed(
+  change: () => Promise<string>,
+  again: (refused: string) => PageResponse | Promise<PageResponse>,
+): Promise<PageResponse> {
+  const { value: to, refused } = await attempt(change, '');
+  return refused === null ? { to } : again(refused);
 }
 
 /** Labels of API fields in error messages. */
@@ -94,7 +115,8 @@ const FIELD_LABELS: Readonly<Record<string, string>> = {
   'X-Audit-Reason': 'the reason',
 };
 
-function sentence(text: string): string {
+/** An error message of the API as a sentence for a page. */
+export function sentence(text: string): string {
   const words = text.replace(/^[\w-]+(?= must be )/, (name) =>
     Object.hasOwn(FIELD_LABELS, name) ? (FIELD_LABELS[name] ?? name) : name,
   );
@@ -112,11 +134,24 @@ export async function allProjects(client: ManagementClient, more: { is_active?: 
 
 /** A page of a list, or an empty page with the error message for its filter. */
 export async function listPage<T>(list: () => Promise<Page<T>>) {
-  let page: Pick<Page<T>, 'items' | 'next' | 'total'> = { items: [], next: null, total: null };
-  const refused = await refusalOf(async () => {
-    page = await list();
-  });
-  return { ...page, refused };
+  const { value, refused } = await attempt(list, { items: [], next: null, total: null });
+  return { ...value, refused };
+}
+
+/** Success message on the page after a change. A parameter of the query selects one of `words` by name and cannot contain a text. */
+export function doneMessage(
+  { query }: PageRequest,
+  words: Readonly<Record<string, string>>,
+  parameter = 'done',
+): string | null {
+  const done = query.get(parameter) ?? '';
+  return Object.hasOwn(words, done) ? (words[done] ?? null) : null;
+}
+
+/** Success message with a count, which is in the query under the name `done`. */
+export function countMessage({ query }: PageRequest, done: string, one: string): string | null {
+  const count = query.get(done);
+  return count !== null && /^\d{1,12}$/.test(count) ? `${counted(Number(count), one)} ${done}.` : null;
 }
 
 /** The non-empty parameters of the query that are passed on to the API under the same names. */

@@ -131,11 +131,11 @@ export class SessionGuard {
   #pageRequestOf(req: Request, res: Response, form: URLSearchParams): PageRequest {
     const sessions = this.#sessions;
     return {
-      params: req.params as Record<string, string>,
+      id: (req.params as Record<string, string>).id ?? '',
       query: queryOf(req),
       form,
-      client: () => sessions.client(req),
-      changeClient: () => sessions.client(req, (form.get('reason') ?? '').trim() || null),
+      client: sessions.client(req),
+      changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null),
       nowMs: sessions.nowMs,
       baseUrl: sessions.baseUrlOf(req),
       storeSecret: (to, secret) => {

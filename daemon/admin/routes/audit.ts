@@ -1,8 +1,7 @@
 import { AUDIT_FIELDS } from '../../../console/columns/audit.js';
-import type { ManagementClient } from '../../api/client.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
-import { exportDownload, pagesOf } from '../export.js';
+import { exported, pagesOf } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
 import { allProjects, get, parametersOf, hoursOf, listPage, statusOf, type PageRequest } from '../page-request.js';
 import { withTokenId } from '../token-search.js';
@@ -10,24 +9,22 @@ import { withTokenId } from '../token-search.js';
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
 const CHOICES = { actions: AUDIT_ACTIONS, actors: AUDIT_ACTORS, outcomes: AUDIT_OUTCOMES };
 
-async function filterOf(client: ManagementClient, { query }: PageRequest): Promise<AuditQuery> {
+async function filterOf({ client, query }: PageRequest): Promise<AuditQuery> {
   const since = hoursOf(query, 'since_hours');
   return { ...(await withTokenId(client, parametersOf(query, FILTERS))), ...(since && { since }) };
 }
 
 async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAuditRecord[]> {
-  const client = request.client();
-  const { cursor = null, ...filter } = await filterOf(client, request);
-  yield* pagesOf((paging) => client.auditRecords({ ...filter, ...paging }), cursor);
+  const { cursor = null, ...filter } = await filterOf(request);
+  yield* pagesOf((paging) => request.client.auditRecords({ ...filter, ...paging }), cursor);
 }
 
 export const auditRoutes = [
   get('/audit', async (request) => {
-    const client = request.client();
-    const { query } = request;
+    const { client, query } = request;
     const [projects, { items, ...page }] = await Promise.all([
       allProjects(client),
-      listPage(async () => client.auditRecords(await filterOf(client, request))),
+      listPage(async () => client.auditRecords(await filterOf(request))),
     ]);
     return {
       title: 'Audit',
@@ -38,13 +35,9 @@ export const auditRoutes = [
       ...statusOf(page.refused),
     };
   }),
-  get('/audit/export', async (request) => {
-    const download = await exportDownload('audit', request.query.get('format'), AUDIT_FIELDS, allRecords(request));
-    return { download };
-  }),
-  get('/audit/:id', async (request) => {
-    const client = request.client();
-    const record = await client.auditRecord(request.params.id ?? '');
+  get('/audit/export', (request) => exported(request, 'audit', AUDIT_FIELDS, allRecords(request))),
+  get('/audit/:id', async ({ client, id }) => {
+    const record = await client.auditRecord(id);
     const body = recordPage({ record });
     return { title: `Audit: ${record.action}`, section: 'audit', body };
   }),

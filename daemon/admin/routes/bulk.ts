@@ -17,13 +17,13 @@ import {
   type FilterTerm,
 } from '../pages/bulk.js';
 import {
+  invalidRequest,
   type PagePart,
+  type PageRequest,
   type PageResponse,
   post,
-  invalidRequest,
-  refusalOf,
+  sentence,
   statusOf,
-  type PageRequest,
 } from '../page-request.js';
 import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
 
@@ -66,7 +66,7 @@ async function chosenIn(request: PageRequest): Promise<BulkChange> {
   const what = whatIn(form);
   if (form.get('all') !== 'yes') return { what, selection: { ids: idsIn(form) } };
   const filter = asOf(tokenFilterOf(new URLSearchParams(form.get('query') ?? '')), nowMs);
-  const { total } = await request.client().tokens({ ...filter, limit: '1' });
+  const { total } = await request.client.tokens({ ...filter, limit: '1' });
   const count = total ?? 0;
   if (count === 0) throw invalidRequest('no tokens match this filter any more');
   if (count > MAX_MATCHING) throw invalidRequest(tooMany(count));
@@ -121,7 +121,7 @@ async function ask(
   const { title, body } = bulkAskPage({
     what,
     count: 'ids' in selection ? selection.ids.length : selection.count,
-    filter: 'ids' in selection ? null : await termsOf(request.client(), selection.filter),
+    filter: 'ids' in selection ? null : await termsOf(request.client, selection.filter),
     fields,
     refused,
     reason: form.get('reason') ?? '',
@@ -181,10 +181,10 @@ async function* changeAll(
 }
 
 async function change(request: PageRequest, wanted: BulkChange): Promise<PageResponse> {
-  const client = request.changeClient();
+  const client = request.changeClient;
   const { what, selection } = wanted;
   const targets =
-    'ids' in selection ? selection.ids.map((id) => ({ id })) : await matching(request.client(), selection.filter);
+    'ids' in selection ? selection.ids.map((id) => ({ id })) : await matching(request.client, selection.filter);
   // More than were confirmed: other tokens match now.
   if ('filter' in selection && targets.length > selection.count) {
     const count = targets.length;
@@ -196,8 +196,7 @@ async function change(request: PageRequest, wanted: BulkChange): Promise<PageRes
   const [first, ...rest] = targets;
   const results = first ? [await changeOne(client, first, what === 'reactivate')] : [];
   if (results[0]?.isRefusal) {
-    const refused = await refusalOf(() => Promise.reject(invalidRequest(results[0]?.why ?? '')));
-    return ask(request, wanted, refused);
+    return ask(request, wanted, sentence(results[0].why ?? ''));
   }
   const { title, body } = bulkProgressPage({ what, count: rest.length + results.length });
   return { title, section: 'tokens', body, rest: changeAll(client, what, targets, results) };

@@ -1,18 +1,20 @@
 import { counted } from '../../api/formats.js';
+import type { ManagementClient } from '../../api/client.js';
 import type { CachePurge } from '../../api/contract.js';
-import { countMessage } from '../done-message.js';
 import { cachePage, type CacheProps } from '../pages/cache.js';
 import { confirmPage } from '../pages/confirm.js';
 import { escapeBidi } from '../pages/formats.js';
 import {
   allProjects,
-  type PageResponse,
+  attempt,
+  changed,
+  countMessage,
   get,
-  post,
   invalidRequest,
-  refusalOf,
-  statusOf,
   type PageRequest,
+  type PageResponse,
+  post,
+  statusOf,
 } from '../page-request.js';
 
 type PurgeForm = CacheProps['form'];
@@ -30,8 +32,13 @@ function selectionOf({ what, method, url, projectId }: PurgeForm): CachePurge {
   throw invalidRequest('choose what to purge');
 }
 
+/** @returns the number of responses. */
+async function purge(client: ManagementClient, given: PurgeForm, isDryRun = false): Promise<number> {
+  return (await client.purgeCache({ ...selectionOf(given), ...(isDryRun && { dry_run: true }) })).purged_count;
+}
+
 async function show(request: PageRequest, given: PurgeForm, refused: string | null): Promise<PageResponse> {
-  const client = request.client();
+  const { client } = request;
   const [cache, projects] = await Promise.all([client.cache(), allProjects(client)]);
   const body = cachePage({ cache, projects, form: given, done: countMessage(request, 'purged', 'response'), refused });
   return { title: 'Cache', section: 'cache', isLive: true, body, ...statusOf(refused) };
@@ -40,18 +47,15 @@ async function show(request: PageRequest, given: PurgeForm, refused: string | nu
 async function describeSelection({ what, method, url, projectId }: PurgeForm, request: PageRequest): Promise<string> {
   if (what === 'resource') return `All variants of ${method} ${escapeBidi(url)}, in every project.`;
   if (what === 'all') return 'All responses of all projects.';
-  const { name } = await request.client().project(projectId);
+  const { name } = await request.client.project(projectId);
   return `All responses of ${escapeBidi(name)}.`;
 }
 
 /** Counts the responses to remove and shows the confirmation page. */
 async function ask(request: PageRequest, given: PurgeForm, refused: string | null): Promise<PageResponse> {
-  let count = 0;
-  const refusedToCount = await refusalOf(async () => {
-    ({ purged_count: count } = await request.client().purgeCache({ ...selectionOf(given), dry_run: true }));
-  });
-  if (refusedToCount !== null) return show(request, given, refusedToCount);
-  const title = `Purge ${counted(count, 'response')}?`;
+  const counting = await attempt(() => purge(request.client, given, true), 0);
+  if (counting.refused !== null) return show(request, given, counting.refused);
+  const title = `Purge ${counted(counting.value, 'response')}?`;
   const body = confirmPage({
     title,
     message: `${await describeSelection(given, request)} The next request for any of them is sent to the upstream again.`,
@@ -76,12 +80,11 @@ const EMPTY_FORM: PurgeForm = { what: '', method: 'GET', url: '', projectId: '' 
 export const cacheRoutes = [
   get('/cache', (request) => show(request, EMPTY_FORM, null)),
   get('/cache/purge', (request) => ask(request, purgeFormOf(request.query), null)),
-  post('/cache/purge', async (request) => {
+  post('/cache/purge', (request) => {
     const given = purgeFormOf(request.form);
-    let count = 0;
-    const refused = await refusalOf(async () => {
-      ({ purged_count: count } = await request.changeClient().purgeCache(selectionOf(given)));
-    });
-    return refused === null ? { to: `cache?purged=${count}` } : ask(request, given, refused);
+    return changed(
+      async () => `cache?purged=${await purge(request.changeClient, given)}`,
+      (refused) => ask(request, given, refused),
+    );
   }),
 ];

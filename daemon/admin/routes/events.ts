@@ -1,10 +1,9 @@
 /** The last events, and new ones as they occur. */
-import { ApiError, type ManagementClient } from '../../api/client.js';
-import type { WireEvent } from '../../api/contract.js';
+import { ApiError } from '../../api/client.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { eventRows, eventsPage, type EventsProps, SHOWN } from '../pages/events.js';
 import type { PageStream } from '../page-streams.js';
-import { allProjects, get, type PageRequest, parametersOf, refusalOf, statusOf } from '../page-request.js';
+import { allProjects, attempt, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
 import { withTokenId } from '../token-search.js';
 
 const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
@@ -23,15 +22,12 @@ function filterOf(query: URLSearchParams): Record<string, string> {
   return { ...parametersOf(query, FILTERS), ...selection };
 }
 
-interface Loaded {
-  /** Null if the daemon publishes no events. */
-  events: readonly WireEvent[] | null;
-  next: string | null;
-  streamUrl: string | null;
-}
-
 /** @throws {ApiError} if the filter is invalid. */
-async function load(client: ManagementClient, { query, nowMs }: PageRequest): Promise<Loaded> {
+async function load({
+  client,
+  query,
+  nowMs,
+}: PageRequest): Promise<Pick<EventsProps, 'events' | 'next' | 'streamUrl'>> {
   const filter = await withTokenId(client, filterOf(query));
   try {
     const { items, next } = await client.storedEvents({ ...filter, ...parametersOf(query, ['cursor']) });
@@ -49,18 +45,13 @@ const streamUrlOf = (filter: Record<string, string>, since: string) =>
 
 export const eventRoutes = [
   get('/events', async (request) => {
-    const client = request.client();
-    const projects = await allProjects(client);
-    let loaded: Loaded = { events: [], next: null, streamUrl: null };
-    const refused = await refusalOf(async () => {
-      loaded = await load(client, request);
-    });
-    const props: EventsProps = { ...loaded, query: request.query, projects, refused };
+    const projects = await allProjects(request.client);
+    const { value, refused } = await attempt(() => load(request), { events: [], next: null, streamUrl: null });
+    const props: EventsProps = { ...value, query: request.query, projects, refused };
     return { title: 'Events', section: 'events', body: eventsPage(props), ...statusOf(refused) };
   }),
-  get('/events/stream', (request) => {
-    const client = request.client();
-    const filter = parametersOf(request.query, [...FILTERS, 'kind', 'outcome', 'since']);
+  get('/events/stream', ({ client, query }) => {
+    const filter = parametersOf(query, [...FILTERS, 'kind', 'outcome', 'since']);
     const stream: PageStream = {
       open: (options) => client.events(filter, options),
       // The newest is on top.

@@ -7,17 +7,17 @@ import { newTokenPage, secretPage } from '../pages/new-token.js';
 import { type TokenFormValues, EMPTY_TOKEN_FORM, formLike } from '../pages/token-terms.js';
 import {
   allProjects,
-  type PageResponse,
+  changed,
   get,
-  post,
   invalidRequest,
-  refusalOf,
-  statusOf,
   type PageRequest,
+  type PageResponse,
+  post,
+  statusOf,
 } from '../page-request.js';
 
 async function newToken(request: PageRequest, given: TokenFormValues, refused: string | null): Promise<PageResponse> {
-  const client = request.client();
+  const { client } = request;
   const [projects, like] = await Promise.all([
     allProjects(client, { is_active: 'true' }),
     given.like === '' ? null : client.token(given.like),
@@ -68,15 +68,17 @@ function tokenCreateOf(given: TokenFormValues): TokenCreate {
 }
 
 /** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */
-async function issue(request: PageRequest): Promise<PageResponse> {
+function issue(request: PageRequest): Promise<PageResponse> {
   const given = formValuesOf(request.form);
-  let to = '';
-  const refused = await refusalOf(async () => {
-    const { id, token } = await request.changeClient().createToken(tokenCreateOf(given)).catch(asFormError);
-    to = `tokens/${id}/secret`;
-    request.storeSecret(to, token);
-  });
-  return refused === null ? { to } : newToken(request, given, refused);
+  return changed(
+    async () => {
+      const { id, token } = await request.changeClient.createToken(tokenCreateOf(given)).catch(asFormError);
+      const to = `tokens/${id}/secret`;
+      request.storeSecret(to, token);
+      return to;
+    },
+    (refused) => newToken(request, given, refused),
+  );
 }
 
 /** Turns a missing project into an error of the form, which is shown again with the entered values. */
@@ -90,12 +92,12 @@ export const issuingRoutes = [
     const given =
       like === ''
         ? { ...EMPTY_TOKEN_FORM, project_id: request.query.get('project_id') ?? '' }
-        : formLike(await request.client().token(like));
+        : formLike(await request.client.token(like));
     return newToken(request, given, null);
   }),
   post('/tokens/new', issue),
   get('/tokens/:id/secret', async (request) => {
-    const token = await request.client().token(request.params.id ?? '');
+    const token = await request.client.token(request.id);
     return {
       title: 'Token issued',
       section: 'tokens',

@@ -2,24 +2,25 @@ import { counted } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import { ApiError } from '../../api/client.js';
 import type { ProjectPatch, WireProject, WireProjectChanged } from '../../api/contract.js';
-import { countMessage, doneMessage } from '../done-message.js';
 import { missingUsageOf, providerForm, upstreamOf } from '../provider-form.js';
-import { confirmPage, type ConfirmProps } from '../pages/confirm.js';
 import { projectPage } from '../pages/project.js';
 import { changeProviderPage, EMPTY_PROVIDER_FORM, providerFormOf } from '../pages/provider.js';
 import { newProjectPage, projectsPage } from '../pages/projects.js';
 import { escapeBidi } from '../pages/formats.js';
 import {
-  type PageResponse,
+  changed,
+  countMessage,
+  doneMessage,
   get,
   invalidRequest,
-  parametersOf,
   listPage,
-  post,
-  refusalOf,
-  statusOf,
   type PageRequest,
+  type PageResponse,
+  parametersOf,
+  post,
+  statusOf,
 } from '../page-request.js';
+import { type Confirmation, confirmedChange } from './confirmed-change.js';
 import { usageFor } from './overview.js';
 
 const RECORDS_SHOWN = '8';
@@ -68,8 +69,6 @@ function asFormError(error: unknown): never {
   throw error;
 }
 
-const idOf = ({ params }: PageRequest) => params.id ?? '';
-
 interface Shown {
   /** A message of success in place of the usual one. */
   said?: string;
@@ -82,10 +81,10 @@ async function show(
   refused: string | null = null,
   { said, isAnswer = false }: Shown = {},
 ): Promise<PageResponse> {
-  const client = request.client();
-  const project = await client.project(idOf(request));
+  const { client } = request;
+  const project = await client.project(request.id);
   const [used, records] = await Promise.all([
-    usageFor(request, client, { project_id: project.id }),
+    usageFor(request, { project_id: project.id }),
     client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }),
   ]);
   const done = refused === null ? (said ?? countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
@@ -104,7 +103,7 @@ async function show(
 
 /** Asks the provider. What is wrong there is an answer, not an error of this request. */
 async function checkProvider(request: PageRequest): Promise<PageResponse> {
-  const check = await request.client().checkProject(idOf(request));
+  const check = await request.client.checkProject(request.id);
   const sentence = projectCheckSentence(check);
   return check.result === 'accepted'
     ? show(request, null, { said: sentence, isAnswer: true })
@@ -112,7 +111,7 @@ async function checkProvider(request: PageRequest): Promise<PageResponse> {
 }
 
 async function askProvider(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
-  const project = await request.client().project(idOf(request));
+  const project = await request.client.project(request.id);
   const body = changeProviderPage({
     project,
     given: providerForm(request, providerFormOf(project)),
@@ -127,46 +126,49 @@ async function askProvider(request: PageRequest, refused: string | null = null):
 async function providerChange(request: PageRequest, id: string): Promise<ProjectPatch> {
   const given = providerForm(request, EMPTY_PROVIDER_FORM);
   const upstream = upstreamOf(given);
-  const before = await request.client().project(id);
+  const before = await request.client.project(id);
   const isDefault = upstream.upstream_base_url === null && before.upstream_base_url === null;
   return { ...(isDefault ? { upstream_base_url: null } : upstream), ...missingUsageOf(given) };
 }
 
-async function changeProvider(request: PageRequest): Promise<PageResponse> {
-  const id = idOf(request);
-  let to = '';
-  const refused = await refusalOf(async () => {
-    const changes = await providerChange(request, id);
-    const client = request.changeClient();
-    const hasKey = (request.form.get('api_key') ?? '') !== '';
-    const { check } = hasKey
-      ? await sendKey(request, (key) => client.updateProject(id, { ...changes, ...key }))
-      : { check: await client.updateProject(id, changes).then(() => '', asFormError) };
-    to = `projects/${id}?done=provider${check}`;
-  });
-  return refused === null ? { to } : askProvider(request, refused);
+function changeProvider(request: PageRequest): Promise<PageResponse> {
+  const { id, changeClient: client } = request;
+  const hasKey = (request.form.get('api_key') ?? '') !== '';
+  return changed(
+    async () => {
+      const changes = await providerChange(request, id);
+      const { check } = hasKey
+        ? await sendKey(request, (key) => client.updateProject(id, { ...changes, ...key }))
+        : { check: await client.updateProject(id, changes).then(() => '', asFormError) };
+      return `projects/${id}?done=provider${check}`;
+    },
+    (refused) => askProvider(request, refused),
+  );
 }
 
-/** Makes a change from a form on the project's page. */
-async function change(request: PageRequest, patch: ProjectPatch, done: string): Promise<PageResponse> {
-  const id = idOf(request);
-  const refused = await refusalOf(() => request.changeClient().updateProject(id, patch));
-  return refused === null ? { to: `projects/${id}?done=${done}` } : show(request, refused);
+function rename(request: PageRequest): Promise<PageResponse> {
+  const { id, changeClient, form } = request;
+  return changed(
+    async () => {
+      await changeClient.updateProject(id, { name: form.get('name') ?? '' });
+      return `projects/${id}?done=renamed`;
+    },
+    (refused) => show(request, refused),
+  );
 }
 
-async function changeKey(request: PageRequest): Promise<PageResponse> {
-  const id = idOf(request);
-  let to = '';
-  const refused = await refusalOf(async () => {
-    const { check } = await sendKey(request, (fields) => request.changeClient().updateProject(id, fields));
-    to = `projects/${id}?done=key${check}`;
-  });
-  return refused === null ? { to } : show(request, refused);
+function changeKey(request: PageRequest): Promise<PageResponse> {
+  const { id, changeClient } = request;
+  return changed(
+    async () => {
+      const { check } = await sendKey(request, (fields) => changeClient.updateProject(id, fields));
+      return `projects/${id}?done=key${check}`;
+    },
+    (refused) => show(request, refused),
+  );
 }
 
 // ---- changes with a confirmation page
-
-type Confirmation = Pick<ConfirmProps, 'message' | 'verb' | 'isDangerous'> & { title: string };
 
 const toActivate = ({ name }: WireProject): Confirmation => ({
   title: `Activate ${escapeBidi(name)}?`,
@@ -184,7 +186,7 @@ const toDeactivate = ({ name }: WireProject): Confirmation => ({
 });
 
 async function toRevokeAll({ id, name }: WireProject, request: PageRequest): Promise<Confirmation> {
-  const { total } = await request.client().tokens({ project_id: id, active_only: 'true', limit: '1' });
+  const { total } = await request.client.tokens({ project_id: id, active_only: 'true', limit: '1' });
   return {
     title: `Revoke all tokens of ${escapeBidi(name)}?`,
     message: `${counted(total ?? 0, 'token')} can be used now. Their clients get 401 from the next request on, and requests in flight are ended. You can reactivate the tokens one by one.`,
@@ -193,37 +195,24 @@ async function toRevokeAll({ id, name }: WireProject, request: PageRequest): Pro
   };
 }
 
-/** Routes of a change with a confirmation page: the page, and the change. */
-function confirmedChange(
+const confirmed = (
   what: string,
   asking: (project: WireProject, request: PageRequest) => Confirmation | Promise<Confirmation>,
-  run: (request: PageRequest, id: string) => Promise<string>,
-) {
-  const ask = async (request: PageRequest, refused: string | null = null): Promise<PageResponse> => {
-    const project = await request.client().project(idOf(request));
-    const { title, ...asked } = await asking(project, request);
-    const back = `projects/${project.id}`;
-    const reason = request.form.get('reason') ?? '';
-    const body = confirmPage({ title, ...asked, to: `${back}/${what}`, back, refused, reason });
-    return { title, section: 'projects', body, ...statusOf(refused) };
-  };
-  const path = `/projects/:id/${what}`;
-  return [
-    get(path, (request) => ask(request)),
-    post(path, async (request) => {
-      let done = '';
-      const refused = await refusalOf(async () => {
-        done = await run(request, idOf(request));
-      });
-      return refused === null ? { to: `projects/${idOf(request)}?${done}` } : ask(request, refused);
-    }),
-  ];
-}
+  run: (request: PageRequest) => Promise<string>,
+) =>
+  confirmedChange({
+    section: 'projects',
+    what,
+    asking: async (request) => asking(await request.client.project(request.id), request),
+    run,
+  });
 
-const setActive = (isActive: boolean, done: string) => async (request: PageRequest, id: string) => {
-  await request.changeClient().updateProject(id, { is_active: isActive });
-  return `done=${done}`;
-};
+const setActive =
+  (isActive: boolean, done: string) =>
+  async ({ changeClient, id }: PageRequest) => {
+    await changeClient.updateProject(id, { is_active: isActive });
+    return `done=${done}`;
+  };
 
 const newProject = (request: PageRequest, refused: string | null): PageResponse => ({
   title: 'New project',
@@ -237,38 +226,39 @@ const newProject = (request: PageRequest, refused: string | null): PageResponse 
   ...statusOf(refused),
 });
 
-async function createProject(request: PageRequest): Promise<PageResponse> {
+function createProject(request: PageRequest): Promise<PageResponse> {
   const name = request.form.get('name') ?? '';
-  let to = '';
-  const refused = await refusalOf(async () => {
-    const client = request.changeClient();
-    const given = providerForm(request, EMPTY_PROVIDER_FORM);
-    const settings = { ...upstreamOf(given), ...missingUsageOf(given) };
-    const { id, check } = await sendKey(request, (fields) => client.createProject({ name, ...settings, ...fields }));
-    to = `projects/${id}?done=created${check}`;
-  });
-  return refused === null ? { to } : newProject(request, refused);
+  return changed(
+    async () => {
+      const given = providerForm(request, EMPTY_PROVIDER_FORM);
+      const settings = { ...upstreamOf(given), ...missingUsageOf(given) };
+      const create: KeyChange = (fields) => request.changeClient.createProject({ name, ...settings, ...fields });
+      const { id, check } = await sendKey(request, create);
+      return `projects/${id}?done=created${check}`;
+    },
+    (refused) => newProject(request, refused),
+  );
 }
 
 export const projectRoutes = [
   get('/projects', async (request) => {
     const filter = parametersOf(request.query, ['is_active', 'cursor']);
-    const { items, ...page } = await listPage(() => request.client().projects(filter));
+    const { items, ...page } = await listPage(() => request.client.projects(filter));
     const body = projectsPage({ projects: items, ...page, query: request.query });
     return { title: 'Projects', section: 'projects', isLive: true, body, ...statusOf(page.refused) };
   }),
   get('/projects/new', (request) => Promise.resolve(newProject(request, null))),
   post('/projects/new', createProject),
   get('/projects/:id', (request) => show(request)),
-  post('/projects/:id/rename', (request) => change(request, { name: request.form.get('name') ?? '' }, 'renamed')),
+  post('/projects/:id/rename', rename),
   post('/projects/:id/key', changeKey),
   get('/projects/:id/provider', (request) => askProvider(request)),
   post('/projects/:id/provider', changeProvider),
   post('/projects/:id/check', checkProvider),
-  ...confirmedChange('activate', toActivate, setActive(true, 'activated')),
-  ...confirmedChange('deactivate', toDeactivate, setActive(false, 'deactivated')),
-  ...confirmedChange('revoke-all', toRevokeAll, async (request, id) => {
-    const { revoked_count: count } = await request.changeClient().revokeTokensOf(id);
+  ...confirmed('activate', toActivate, setActive(true, 'activated')),
+  ...confirmed('deactivate', toDeactivate, setActive(false, 'deactivated')),
+  ...confirmed('revoke-all', toRevokeAll, async ({ changeClient, id }) => {
+    const { revoked_count: count } = await changeClient.revokeTokensOf(id);
     return `revoked=${count}`;
   }),
 ];

@@ -2,48 +2,42 @@ import { shortId } from '../../../console/columns/cell-text.js';
 import { TOKEN_FIELDS } from '../../../console/columns/tokens.js';
 import type { WireToken } from '../../api/contract.js';
 import { loadTokenHistory } from '../../api/token-history.js';
-import { doneMessage } from '../done-message.js';
-import { exportDownload, pagesOf } from '../export.js';
-import { confirmPage } from '../pages/confirm.js';
+import { exported, pagesOf } from '../export.js';
 import { tokenPage } from '../pages/token.js';
 import { tokensPage } from '../pages/tokens.js';
 import { escapeBidi } from '../pages/formats.js';
 import {
   allProjects,
-  type PageResponse,
+  doneMessage,
   get,
-  parametersOf,
   listPage,
-  post,
-  refusalOf,
-  statusOf,
   type PageRequest,
+  type PageResponse,
+  parametersOf,
+  statusOf,
 } from '../page-request.js';
 import { tokenFilterOf } from '../token-filter.js';
 import { bulkRoutes } from './bulk.js';
+import { confirmedChange } from './confirmed-change.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from './overview.js';
 
 /** Maximum number of records of each kind of change. */
 const CHANGES_SHOWN = 10;
 
-const idOf = ({ params }: PageRequest) => params.id ?? '';
 const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
 
 const queryOf = (query: URLSearchParams) => ({ ...tokenFilterOf(query), ...parametersOf(query, ['sort', 'cursor']) });
 
 /** All tokens that match the filter, without their secrets, which nobody has. */
-async function exported(request: PageRequest): Promise<PageResponse> {
-  const { query } = request;
-  const client = request.client();
-  const { cursor, ...filter } = queryOf(query);
-  const pages = pagesOf((paging) => client.tokens({ ...filter, ...paging }), cursor);
-  return { download: await exportDownload('tokens', query.get('format'), TOKEN_FIELDS, pages) };
+async function exportAll(request: PageRequest): Promise<PageResponse> {
+  const { cursor, ...filter } = queryOf(request.query);
+  const pages = pagesOf((paging) => request.client.tokens({ ...filter, ...paging }), cursor);
+  return exported(request, 'tokens', TOKEN_FIELDS, pages);
 }
 
 async function list(request: PageRequest): Promise<PageResponse> {
-  const client = request.client();
-  const { query } = request;
+  const { client, query } = request;
   const [projects, { items, ...page }] = await Promise.all([
     allProjects(client),
     listPage(async () => client.tokens(queryOf(query))),
@@ -52,16 +46,16 @@ async function list(request: PageRequest): Promise<PageResponse> {
   return { title: 'Tokens', section: 'tokens', isLive: true, body, ...statusOf(page.refused) };
 }
 
-const DONE: Readonly<Record<string, string>> = {
+const DONE = {
   revoked: 'Token revoked. It is refused from the next request on. You can reactivate it.',
   reactivated: 'Token reactivated. It is accepted again, unless it has expired or reached its cap.',
 };
 
 async function show(request: PageRequest): Promise<PageResponse> {
-  const client = request.client();
-  const token = await client.token(idOf(request));
+  const { client } = request;
+  const token = await client.token(request.id);
   const [used, { changes, lastUse }] = await Promise.all([
-    usageFor(request, client, { token_id: token.id }),
+    usageFor(request, { token_id: token.id }),
     loadTokenHistory(client, token.id, CHANGES_SHOWN),
   ]);
   const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
@@ -69,57 +63,37 @@ async function show(request: PageRequest): Promise<PageResponse> {
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
 }
 
-const CHANGES = {
-  revoke: {
-    verb: 'Revoke',
-    isActive: false,
-    done: 'revoked',
-    says: 'Clients of the token get 401 from the next request on, and requests in flight are ended. You can reactivate the token.',
-  },
-  reactivate: {
-    verb: 'Reactivate',
-    isActive: true,
-    done: 'reactivated',
-    says: 'The token is accepted again from the next request on, unless it has expired or reached its cap.',
-  },
-} as const;
-
-type ChangeName = keyof typeof CHANGES;
-
-async function ask(request: PageRequest, what: ChangeName, refused: string | null = null): Promise<PageResponse> {
-  const token = await request.client().token(idOf(request));
-  const { verb, isActive, says } = CHANGES[what];
-  const title = `${verb} ${titleOf(token)}?`;
-  const back = `tokens/${token.id}`;
-  const reason = request.form.get('reason') ?? '';
-  const body = confirmPage({
-    title,
-    message: says,
-    to: `${back}/${what}`,
-    back,
-    verb,
-    isDangerous: !isActive,
-    refused,
-    reason,
+/** A change with a confirmation page. */
+const change = (verb: 'Revoke' | 'Reactivate', isActive: boolean, done: keyof typeof DONE, message: string) =>
+  confirmedChange({
+    section: 'tokens',
+    what: verb.toLowerCase(),
+    asking: async ({ client, id }) => {
+      const title = `${verb} ${titleOf(await client.token(id))}?`;
+      return { title, message, verb, isDangerous: !isActive };
+    },
+    run: async ({ changeClient, id }) => {
+      await changeClient.updateToken(id, { is_active: isActive });
+      return `done=${done}`;
+    },
   });
-  return { title, section: 'tokens', body, ...statusOf(refused) };
-}
-
-async function change(request: PageRequest, what: ChangeName): Promise<PageResponse> {
-  const { isActive, done } = CHANGES[what];
-  const id = idOf(request);
-  const refused = await refusalOf(() => request.changeClient().updateToken(id, { is_active: isActive }));
-  return refused === null ? { to: `tokens/${id}?done=${done}` } : ask(request, what, refused);
-}
 
 export const tokenRoutes = [
   get('/tokens', list),
-  get('/tokens/export', exported),
+  get('/tokens/export', exportAll),
   ...issuingRoutes,
   ...bulkRoutes,
   get('/tokens/:id', show),
-  get('/tokens/:id/revoke', (request) => ask(request, 'revoke')),
-  post('/tokens/:id/revoke', (request) => change(request, 'revoke')),
-  get('/tokens/:id/reactivate', (request) => ask(request, 'reactivate')),
-  post('/tokens/:id/reactivate', (request) => change(request, 'reactivate')),
+  ...change(
+    'Revoke',
+    false,
+    'revoked',
+    'Clients of the token get 401 from the next request on, and requests in flight are ended. You can reactivate the token.',
+  ),
+  ...change(
+    'Reactivate',
+    true,
+    'reactivated',
+    'The token is accepted again from the next request on, unless it has expired or reached its cap.',
+  ),
 ];

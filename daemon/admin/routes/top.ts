@@ -1,11 +1,10 @@
 /** The busiest tokens, projects and models: a page and exports. */
 import { topFields } from '../../../console/columns/top.js';
-import type { ManagementClient } from '../../api/client.js';
 import type { TopQuery, WireTop } from '../../api/contract.js';
 import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_WINDOWS } from '../../api/vocabulary.js';
-import { exportDownload } from '../export.js';
+import { exported } from '../export.js';
 import { topPage, TOP_ORDERS } from '../pages/top.js';
-import { allProjects, choiceOf, get, type PageRequest, parametersOf, refusalOf, statusOf } from '../page-request.js';
+import { allProjects, attempt, choiceOf, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
 import { withTokenId } from '../token-search.js';
 
 const ALL = 'all';
@@ -28,7 +27,7 @@ function choicesOf({ query }: PageRequest) {
 
 type Chosen = ReturnType<typeof choicesOf>;
 
-async function read(client: ManagementClient, { query }: PageRequest, chosen: Chosen, limit: number): Promise<WireTop> {
+async function read({ client, query }: PageRequest, chosen: Chosen, limit: number): Promise<WireTop> {
   const filter: TopQuery = await withTokenId(client, parametersOf(query, ['project_id', 'token_id']));
   return client.top({ ...filter, ...chosen, limit: String(limit) });
 }
@@ -37,23 +36,20 @@ const limitOf = ({ query }: PageRequest) => (query.get('rows') === ALL ? MAX_TOP
 
 export const topRoutes = [
   get('/top', async (request) => {
-    const client = request.client();
-    const projects = await allProjects(client);
+    const projects = await allProjects(request.client);
     let chosen: Chosen = { by: 'token', window: '1h', sort: 'errors' };
-    let top: WireTop | null = null;
-    const refused = await refusalOf(async () => {
+    const { value: top, refused } = await attempt<WireTop | null>(async () => {
       chosen = choicesOf(request);
-      top = await read(client, request, chosen, limitOf(request));
-    });
+      return read(request, chosen, limitOf(request));
+    }, null);
     const body = topPage({ top, ...chosen, query: request.query, projects, refused });
     return { title: 'Top', section: 'top', isLive: true, body, ...statusOf(refused) };
   }),
   get('/top/export', async (request) => {
     const chosen = choicesOf(request);
-    const client = request.client();
     const rows = async function* () {
-      yield (await read(client, request, chosen, MAX_TOP_ROWS)).rows;
+      yield (await read(request, chosen, MAX_TOP_ROWS)).rows;
     };
-    return { download: await exportDownload('top', request.query.get('format'), topFields(chosen.by), rows()) };
+    return exported(request, 'top', topFields(chosen.by), rows());
   }),
 ];

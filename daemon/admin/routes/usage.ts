@@ -1,13 +1,12 @@
 /** The usage report: a page and exports. */
 import { USAGE_COUNTS, type UsageCount, usageFields } from '../../../console/columns/usage.js';
-import type { ManagementClient } from '../../api/client.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import type { UsageDimension } from '../../api/vocabulary.js';
-import { exportDownload } from '../export.js';
+import { exported } from '../export.js';
 import type { Choices } from '../pages/fields.js';
 import { bucketsOf, STEP_MS, type Timeline } from '../pages/timeline.js';
 import { GROUPINGS, PERIODS, USAGE_SORTS, usagePage, type UsagePageProps } from '../pages/usage.js';
-import { allProjects, choiceOf, get, parametersOf, refusalOf, statusOf, type PageRequest } from '../page-request.js';
+import { allProjects, attempt, choiceOf, get, parametersOf, statusOf, type PageRequest } from '../page-request.js';
 import { periodOf } from '../period.js';
 import { withTokenId } from '../token-search.js';
 
@@ -26,7 +25,7 @@ interface Report {
 }
 
 /** @throws {ApiError} if the query of the page is invalid. */
-async function reportOf(client: ManagementClient, { query, nowMs }: PageRequest): Promise<Report> {
+async function reportOf({ client, query, nowMs }: PageRequest): Promise<Report> {
   return {
     by: choiceOf(query, 'by', valuesOf(GROUPINGS), 'model'),
     sort: choiceOf(query, 'sort', valuesOf(USAGE_SORTS), 'requests'),
@@ -63,9 +62,8 @@ const pageOf = (query: URLSearchParams) => {
 
 /** Loads the lines of an export, day by day if it has days or hours, so that a long period does not need more memory than a short one. */
 async function* exportLines(
-  client: ManagementClient,
+  { client, nowMs }: PageRequest,
   { by, timeline, filter }: Report,
-  nowMs: number,
 ): AsyncGenerator<readonly WireUsageLine[]> {
   const endMs = endOf(timeline, nowMs);
   if (!/\b(?:day|hour)\b/.test(by)) {
@@ -82,7 +80,11 @@ async function* exportLines(
 /** What the page shows. Without a valid query that is nothing. */
 type Loaded = Pick<UsagePageProps, 'by' | 'buckets' | 'timeline'> & { lines: WireUsageLine[] };
 
-async function load(client: ManagementClient, report: Report, nowMs: number): Promise<Loaded> {
+const NOTHING: Loaded = { lines: [], by: [], buckets: [], timeline: null };
+
+async function load(request: PageRequest): Promise<Loaded> {
+  const { client, nowMs } = request;
+  const report = await reportOf(request);
   const { by, sort, timeline, filter } = report;
   const asked = { ...filter, ...within(timeline.fromMs, endOf(timeline, nowMs)) };
   const overTime = client.usage({ ...asked, by: timeline.step });
@@ -94,14 +96,10 @@ async function load(client: ManagementClient, report: Report, nowMs: number): Pr
 
 export const usageRoutes = [
   get('/usage', async (request) => {
-    const client = request.client();
-    const { query } = request;
+    const { client, query } = request;
     const projects = await allProjects(client);
-    let loaded: Loaded = { lines: [], by: [], buckets: [], timeline: null };
-    const refused = await refusalOf(async () => {
-      loaded = await load(client, await reportOf(client, request), request.nowMs);
-    });
-    const { lines, ...charts } = loaded;
+    const { value, refused } = await attempt<Loaded>(() => load(request), NOTHING);
+    const { lines, ...charts } = value;
     const page = pageOf(query);
     const shown = lines.slice((page - 1) * LINES_SHOWN, page * LINES_SHOWN);
     const body = usagePage({
@@ -117,10 +115,7 @@ export const usageRoutes = [
     return { title: 'Usage', section: 'usage', body, ...statusOf(refused) };
   }),
   get('/usage/export', async (request) => {
-    const client = request.client();
-    const report = await reportOf(client, request);
-    const format = request.query.get('format');
-    const lines = exportLines(client, report, request.nowMs);
-    return { download: await exportDownload('usage', format, usageFields(dimensionsOf(report)), lines) };
+    const report = await reportOf(request);
+    return exported(request, 'usage', usageFields(dimensionsOf(report)), exportLines(request, report));
   }),
 ];
