@@ -65,30 +65,11 @@ export function timesOf({ time, duration_ms }: RequestEventJson): { startMs: num
   return { startMs: endMs - Math.round(Math.max(0, duration_ms)), endMs };
 }
 
-/** The known token counts, under the names that the vendor uses. Undefined if none is known: an unknown count is never 0. */
-export function countsOf<P extends string, C extends string>(
-  { prompt_tokens, completion_tokens }: UsageJson,
-  [prompt, completion]: readonly [P, C],
-): Partial<Record<P | C, number>> | undefined {
-  if (prompt_tokens === null && completion_tokens === null) return undefined;
-  return {
-    ...(prompt_tokens !== null && { [prompt]: prompt_tokens }),
-    ...(completion_tokens !== null && { [completion]: completion_tokens }),
-  } as Partial<Record<P | C, number>>;
-}
-
-/** The known token counts of the provider's prompt cache, under the names that the vendor uses. */
-export function promptCacheOf<R extends string, W extends string>(
-  { cache_read_tokens: read, cache_write_tokens: write }: UsageJson,
-  [nameOfRead, nameOfWrite]: readonly [R, W],
-): Partial<Record<R | W, number>> {
-  return {
-    ...(read !== null && { [nameOfRead]: read }),
-    ...(write !== null && { [nameOfWrite]: write }),
-  } as Partial<Record<R | W, number>>;
-}
-
 export type JsonObject = Record<string, unknown>;
+
+/** The values that are known: an unknown one, such as a token count, is not sent as null or 0. */
+export const known = <T extends object>(values: T): { [Name in keyof T]?: NonNullable<T[Name]> } =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null)) as never;
 
 /** @returns the JSON object in a body; null if the body is missing, cut, or not an object. */
 export function objectIn(body: string | null): JsonObject | null {

@@ -8,7 +8,7 @@ import type { Clock } from '../../core/ports.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient } from '../http.js';
-import { callIn, countsOf, failureOf, type JsonObject, objectIn, promptCacheOf, timesOf } from './call.js';
+import { callIn, failureOf, type JsonObject, known, objectIn, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';
 
 const PATH = '/custom/v1/log';
@@ -100,8 +100,9 @@ function labelsOf(event: EventJson): Record<string, string> {
     'Helicone-Property-Code': isCall ? event.code : null,
     'Helicone-Property-Cache': isCall ? event.cache : null,
   };
-  const known = Object.entries(labels).filter((it): it is [string, string] => it[1] !== null);
-  return Object.fromEntries(known.map(([name, value]) => [name, value.replace(/[^\x20-\x7e]/g, '?')]));
+  return Object.fromEntries(
+    Object.entries(known(labels)).map(([name, value]) => [name, value.replace(/[^\x20-\x7e]/g, '?')]),
+  );
 }
 
 // The UUID namespace of llmp event IDs.
@@ -151,19 +152,18 @@ interface Log {
 function callOf(event: RequestEventJson): Log {
   const { request_body, response_body, model } = event;
   const named = model === null ? {} : { model };
-  const usage = countsOf(event.usage, ['prompt_tokens', 'completion_tokens']);
-  const total = event.usage.total_tokens;
-  const cached = promptCacheOf(event.usage, ['cached_tokens', 'cache_write_tokens']);
-  const more = {
-    ...(total !== null && { total_tokens: total }),
+  const { prompt_tokens, completion_tokens, total_tokens, cache_read_tokens, cache_write_tokens } = event.usage;
+  const cached = known({ cached_tokens: cache_read_tokens, cache_write_tokens });
+  const usage = {
+    ...known({ prompt_tokens, completion_tokens, total_tokens }),
     ...(Object.keys(cached).length > 0 && { prompt_tokens_details: cached }),
   };
-  const known = { ...named, ...(usage && { usage: { ...usage, ...more } }) };
+  const isCounted = (prompt_tokens ?? completion_tokens) !== null;
   // The SDK logs a stream as text, with a line for each chunk; the assembled content of a stream is one chunk.
   const response = event.streamed ? response_body : (objectIn(response_body) ?? response_body);
   return {
     request: objectIn(request_body) ?? (request_body === null ? named : { ...named, text: request_body }),
-    response: response ?? known,
+    response: response ?? { ...named, ...(isCounted && { usage }) },
     status: statusOf(event),
   };
 }
@@ -186,7 +186,5 @@ function dataOf(event: EventJson): Log {
   };
 }
 
-function changeOf({ actor, count, project_id, token_id }: ChangeEventJson): JsonObject {
-  const change = { actor, count, project_id, token_id };
-  return Object.fromEntries(Object.entries(change).filter(([, value]) => value !== null));
-}
+const changeOf = ({ actor, count, project_id, token_id }: ChangeEventJson): JsonObject =>
+  known({ actor, count, project_id, token_id });

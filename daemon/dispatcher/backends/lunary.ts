@@ -2,21 +2,11 @@
  * The backend `lunary`: reports one run for each request, with a `start` and an `end` or `error` as its SDK does. The run has the ID of the event.
  * So Lunary refuses a run that it already has, which counts as delivered. README.md in this folder lists the sources.
  */
-import type { EventJson, RequestEventJson } from '../../store/event-json.js';
+import type { RequestEventJson, UsageJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient, sameResultFor } from '../http.js';
-import {
-  callIn,
-  countsOf,
-  failureOf,
-  isObject,
-  type JsonObject,
-  objectIn,
-  objectsIn,
-  promptCacheOf,
-  timesOf,
-} from './call.js';
-import { addressUnder, deliverEach, sendInParts } from './vendor.js';
+import { callIn, failureOf, isObject, type JsonObject, known, objectIn, objectsIn, timesOf } from './call.js';
+import { addressUnder, deliverRequests } from './vendor.js';
 
 const PATH = '/v1/runs/ingest';
 const BATCH = { maxEvents: 100, maxBytes: 4 * 1024 * 1024, gatherMs: 500 }; // The server accepts 20 MB, and the SDK waits 500 ms.
@@ -34,14 +24,12 @@ export const createBackend: CreateBackend = (options) => {
 
   return {
     batch: BATCH,
+    // Lunary accepts custom events only within a chat thread, so changes are not sent.
     deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
-      deliverEach(deliveries, isRequest, (events) => sendInParts(events, (some) => send(some, signal))),
+      deliverRequests(deliveries, (events) => send(events, signal)),
     close: () => http.close(),
   };
 };
-
-// Lunary accepts custom events only within a chat thread, so changes are not sent.
-const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
 
 /** The two events of a run. Undefined fields are not sent. */
 function runOf(event: RequestEventJson): JsonObject[] {
@@ -66,11 +54,16 @@ function runOf(event: RequestEventJson): JsonObject[] {
   if (failure !== null) {
     return [start, { ...run, event: 'error', timestamp: endMs, error: { message: failure } }];
   }
-  const counts = countsOf(event.usage, ['prompt', 'completion']);
-  const { read, write } = promptCacheOf(event.usage, ['read', 'write']);
-  const promptCached = (read ?? 0) + (write ?? 0); // As the SDK adds them up.
-  const tokensUsage = counts && promptCached > 0 ? { ...counts, promptCached } : counts;
-  return [start, { ...run, event: 'end', timestamp: endMs, name, output: outputOf(event), tokensUsage }];
+  return [
+    start,
+    { ...run, event: 'end', timestamp: endMs, name, output: outputOf(event), tokensUsage: tokensUsageOf(event.usage) },
+  ];
+}
+
+function tokensUsageOf({ prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens }: UsageJson) {
+  if ((prompt_tokens ?? completion_tokens) === null) return undefined;
+  const promptCached = (cache_read_tokens ?? 0) + (cache_write_tokens ?? 0) || null; // As the SDK adds them up.
+  return known({ prompt: prompt_tokens, completion: completion_tokens, promptCached });
 }
 
 /** The members of a request body that are parameters, as listed in the SDK and in its order. */
@@ -135,7 +128,7 @@ function messageOf({
 
 /** Lunary stores strings, numbers and booleans on one level, with camelCase names. */
 function metadataOf(event: RequestEventJson): JsonObject {
-  const known = {
+  return known({
     requestId: event.request_id,
     upstreamRequestId: event.upstream_request_id,
     projectId: event.project_id,
@@ -149,8 +142,7 @@ function metadataOf(event: RequestEventJson): JsonObject {
     streamed: event.streamed,
     upstreamMs: event.upstream_ms,
     firstByteMs: event.first_byte_ms,
-  };
-  return Object.fromEntries(Object.entries(known).filter(([, value]) => value !== null));
+  });
 }
 
 /**

@@ -2,7 +2,7 @@ import { type Attributes, type HrTime, SpanKind, SpanStatusCode, TraceFlags } fr
 import type { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources';
 import type { RequestEventJson } from '../../store/event-json.js';
-import { type Call, callIn, countsOf, failureOf, objectIn, promptCacheOf, timesOf } from './call.js';
+import { type Call, callIn, failureOf, known, objectIn, timesOf } from './call.js';
 import { inputMessagesOf, outputMessagesOf } from './otlp-messages.js';
 import { ATTRIBUTES, OWN_ATTRIBUTES } from './otlp-names.js';
 
@@ -41,7 +41,7 @@ function spanOf(event: RequestEventJson, resource: Resource, version: string): S
     duration: instantOf(endMs - startMs),
     ended: true,
     status: { code: failure === null ? SpanStatusCode.UNSET : SpanStatusCode.ERROR },
-    attributes: known({ ...(call !== null && callOf(event, call)), ...requestOf(event) }),
+    attributes: known({ ...(call !== null && callOf(event, call)), ...requestOf(event) }) as Attributes,
     resource,
     instrumentationScope: { name: 'llmp', version },
     links: [],
@@ -73,8 +73,10 @@ function callOf(event: RequestEventJson, call: Call): Record<string, unknown> {
   const isChat = operation === 'chat' || operation === 'text_completion';
   return {
     ...callAttributes(event, call),
-    ...countsOf(event.usage, [ATTRIBUTES.inputTokens, ATTRIBUTES.outputTokens]),
-    ...promptCacheOf(event.usage, [ATTRIBUTES.cacheReadTokens, ATTRIBUTES.cacheWriteTokens]),
+    [ATTRIBUTES.inputTokens]: event.usage.prompt_tokens,
+    [ATTRIBUTES.outputTokens]: event.usage.completion_tokens,
+    [ATTRIBUTES.cacheReadTokens]: event.usage.cache_read_tokens,
+    [ATTRIBUTES.cacheWriteTokens]: event.usage.cache_write_tokens,
     [ATTRIBUTES.inputMessages]: isChat ? jsonOf(inputMessagesOf(event.request_body)) : null,
     [ATTRIBUTES.outputMessages]: isChat ? jsonOf(outputMessagesOf(event.response_body)) : null,
   };
@@ -97,8 +99,5 @@ function requestOf(event: RequestEventJson): Record<string, unknown> {
     [OWN_ATTRIBUTES.cache]: event.cache,
   };
 }
-
-const known = (attributes: Record<string, unknown>): Attributes =>
-  Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== null)) as Attributes;
 
 const instantOf = (ms: number): HrTime => [Math.floor(ms / 1000), (ms % 1000) * 1_000_000];

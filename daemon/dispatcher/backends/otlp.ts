@@ -6,13 +6,13 @@
  * cannot be aborted, and only log which part of a batch a collector refused. README.md in this folder lists the sources.
  */
 import { JsonTraceSerializer } from '@opentelemetry/otlp-transformer';
-import type { EventJson, RequestEventJson } from '../../store/event-json.js';
+import type { RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend } from './backend.js';
 import { HttpClient, sameResultFor } from '../http.js';
 import { isObject, objectIn } from './call.js';
 import { CallMetrics } from './otlp-metrics.js';
 import { spansOf } from './otlp-spans.js';
-import { addressUnder, deliverEach, sendInParts } from './vendor.js';
+import { addressUnder, deliverRequests } from './vendor.js';
 
 const BATCH = { maxEvents: 512, maxBytes: 2 * 1024 * 1024, gatherMs: 1000 };
 
@@ -47,17 +47,15 @@ export const createBackend: CreateBackend = ({ endpoint, apiKey, clock, log, ver
 
   return {
     batch: BATCH,
+    // Changes cannot be expressed as spans or as these metrics.
     deliver: (deliveries: readonly Delivery[], signal: AbortSignal) =>
-      deliverEach(deliveries, isRequest, (events) => sendInParts(events, (some) => send(some, signal))),
+      deliverRequests(deliveries, (events) => send(events, signal)),
     async close() {
       await metrics.close();
       await http.close();
     },
   };
 };
-
-// Changes cannot be expressed as spans or as these metrics.
-const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
 
 /** Reads the response `{"partialSuccess":{"rejectedSpans":"3"}}`. OTLP writes 64-bit numbers as strings in JSON. */
 function refusedSpans(responseBody: string): number {

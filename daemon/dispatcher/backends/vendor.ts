@@ -1,5 +1,5 @@
 /** Functions that the vendors' backends share: addresses, duplicate events, and batches with a refused event. */
-import type { EventJson } from '../../store/event-json.js';
+import type { EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, DeliveryResult } from './backend.js';
 
 /** Appends `path` to an endpoint, unless the endpoint already ends with it. The query of the endpoint is preserved. */
@@ -12,18 +12,16 @@ export function addressUnder(endpoint: string, path: string): string {
 
 type Rejected = Extract<DeliveryResult, { kind: 'rejected' }>;
 
-/** Sends events with distinct IDs. @returns one result for each, in the same order. */
-type Send<E> = (events: readonly E[]) => Promise<DeliveryResult[]>;
-
 /**
  * Sends each event once, even if the batch contains it several times. @returns the result of its event for each delivery.
  *
  * @param wants selects the events that the vendor supports; the others count as delivered.
+ * @param send returns one result for each event, in the same order.
  */
 export async function deliverEach<E extends EventJson>(
   deliveries: readonly Delivery[],
   wants: (event: EventJson) => event is E,
-  send: Send<E>,
+  send: (events: readonly E[]) => Promise<DeliveryResult[]>,
 ): Promise<DeliveryResult[]> {
   const events = new Map<string, E>();
   for (const { event } of deliveries) if (wants(event)) events.set(event.id, event);
@@ -33,13 +31,21 @@ export async function deliverEach<E extends EventJson>(
   return deliveries.map(({ event }) => byId.get(event.id) ?? { kind: 'delivered' });
 }
 
+/** For a vendor that supports only requests. @param send see `sendInParts`. */
+export const deliverRequests = (
+  deliveries: readonly Delivery[],
+  send: (events: readonly RequestEventJson[]) => Promise<DeliveryResult[] | Rejected>,
+): Promise<DeliveryResult[]> => deliverEach(deliveries, isRequest, (events) => sendInParts(events, send));
+
+const isRequest = (event: EventJson): event is RequestEventJson => event.kind === 'request.completed';
+
 /**
  * Sends a batch. If the vendor refuses the whole batch, halves it until the refused event is found. For one such event among n this takes 2 log n
  * more posts; sending each event alone, as the deliverer does with rejected events, would take n.
  *
  * @param send returns the result of each event, or one rejection that does not say which event caused it.
  */
-export async function sendInParts<E>(
+async function sendInParts<E>(
   events: readonly E[],
   send: (events: readonly E[]) => Promise<DeliveryResult[] | Rejected>,
 ): Promise<DeliveryResult[]> {
