@@ -25,7 +25,7 @@ import {
 } from '../../core/ports.js';
 import type { WorkerReport } from '../../core/status.js';
 import { SingleRun } from '../../core/single-run.js';
-import { isDoneWithin } from '../../core/timing.js';
+import { every, isDoneWithin } from '../../core/timing.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
@@ -109,7 +109,10 @@ export class Crew implements Notifications {
     const channel = new Channel<OfWorker, OfPrimary>(process);
     const member: Member = { process, channel, figures: NO_FIGURES, isLate: false, address: undefined };
     this.#members.add(member);
+    // Ends it if it does not respond any more: connections would wait for it forever.
+    const stopWatching = every(this.#options.clock, ALIVE_EVERY_MS, () => this.#confirmedBy(member, ALIVE_WITHIN_MS));
     void process.ended.then(() => {
+      stopWatching();
       this.#members.delete(member);
       this.#former = plus(this.#former, countersOf(member.figures));
       channel.close();
@@ -146,7 +149,6 @@ export class Crew implements Notifications {
       if (!this.#services) throw new Error('a worker began too early');
       return this.#services.take(key, window);
     });
-    this.#watch(member);
     channel.send('begin', { ...briefing, cached: this.#cached.bytes.slice() });
     return new Promise((resolve, reject) => {
       channel.handle('listening', (address) => {
@@ -185,16 +187,6 @@ export class Crew implements Notifications {
    */
   async confirmed(): Promise<void> {
     await Promise.all([...this.#members].filter(hasBegun).map((member) => this.#confirmedBy(member)));
-  }
-
-  /** Ends a worker that does not respond any more: connections would wait for it forever. */
-  #watch(member: Member): void {
-    const again = () => {
-      if (this.#members.has(member)) this.#watch(member);
-    };
-    this.#options.clock.after(ALIVE_EVERY_MS, () => {
-      void this.#confirmedBy(member, ALIVE_WITHIN_MS).then(again);
-    });
   }
 
   /**
@@ -314,7 +306,6 @@ export class Crew implements Notifications {
 
 const hasBegun = ({ channel }: Member): boolean => channel.hasBegun;
 
-/** Only the primary answers for the requests of its workers. */
 /** The caches of all workers, as the primary manages them. */
 export class CrewCache implements CacheStore {
   readonly backend = 'memory';

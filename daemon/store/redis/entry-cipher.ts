@@ -32,8 +32,6 @@ export interface HashedKey {
   key: Buffer;
 }
 
-export type UnsealedEntry = Pick<CacheEntry, 'freshMs' | 'keepMs' | 'content'>;
-
 export class EntryCipher {
   readonly #key: Buffer;
   /** Cached, because two hashes are much of the cost of a cache hit, and most hits are for few keys. */
@@ -83,7 +81,7 @@ export class EntryCipher {
   }
 
   /** @returns null if the payload was not encrypted for this cache key. */
-  open({ key }: HashedKey, payload: Buffer): UnsealedEntry | null {
+  open({ key }: HashedKey, payload: Buffer): CacheEntry | null {
     const head = payload.subarray(0, HEAD_BYTES);
     if (head[STALE_DIGITS] !== LAYOUT || payload.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES) return null;
     const begin = HEAD_BYTES + NONCE_BYTES;
@@ -110,7 +108,7 @@ export class EntryCipher {
 }
 
 /** Parses plaintext that this installation wrote: its authentication tag was valid. */
-function read(plain: Buffer): UnsealedEntry {
+function read(plain: Buffer): CacheEntry {
   const end = 4 + plain.readUInt32BE(0);
   const json = JSON.parse(plain.toString('utf8', 4, end)) as (Omit<StoredResponse, 'body'> | VaryMarker) &
     Pick<CacheEntry, 'freshMs' | 'keepMs'>;

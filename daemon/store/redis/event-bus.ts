@@ -3,9 +3,11 @@
  * until Redis has stored it. If it is not known whether Redis stored a batch, it is sent again; an event can then be in the stream
  * twice, with the same ID. Only the bounded buffer waits for this, never a request.
  */
+import { Backoff } from '../../core/backoff.js';
 import { EventBuffer } from '../../core/event-buffer.js';
 import type { PublishableEvent } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
+import { Wakeup } from '../../core/wakeup.js';
 import { eventText } from '../event-text.js';
 import type { RedisAddress } from './address.js';
 import { RedisUnavailable, RedisConnection } from './connection.js';
@@ -43,11 +45,13 @@ export class RedisEventBus implements EventBus {
   #failed = 0;
   #isRefused = false;
   #isClosed = false;
-  #endPause: () => void = () => undefined;
+  readonly #backoff = new Backoff(FIRST_DELAY_MS, MAX_DELAY_MS);
+  readonly #closing: Wakeup;
 
   constructor(options: RedisEventBusOptions) {
     const { address, key, bufferSize, clock, log, commandMs = COMMAND_MS } = options;
     this.#options = options;
+    this.#closing = new Wakeup(clock);
     const connection = new RedisConnection({ address, clock, log, commandMs, purpose: 'events' });
     this.#connection = connection;
     this.#buffer = new EventBuffer({ size: bufferSize, clock, log, send: (batch) => this.#send(batch) });
@@ -91,7 +95,7 @@ export class RedisEventBus implements EventBus {
     this.#monitor.close();
     await this.#buffer.close(this.isFailing ? 0 : FLUSH_WITHIN_MS);
     this.#isClosed = true;
-    this.#endPause();
+    this.#closing.wake();
     this.#connection.close();
   }
 
@@ -113,16 +117,14 @@ export class RedisEventBus implements EventBus {
   /** Retries until Redis has stored all events or the bus is closed. */
   async #add(texts: readonly string[]): Promise<void> {
     let left = texts;
-    let delayMs = FIRST_DELAY_MS;
     while (left.length > 0 && !this.#isClosed) {
       const added = await this.#tryToAdd(left);
       left = left.slice(added);
       this.#published += added;
-      if (added > 0) delayMs = FIRST_DELAY_MS;
+      if (added > 0) this.#backoff.reset();
       if (left.length === 0) return;
       // While Redis is unavailable, checking again costs nothing.
-      await this.#pause(this.#connection.isReady ? delayMs : FIRST_DELAY_MS);
-      delayMs = Math.min(2 * delayMs, MAX_DELAY_MS);
+      await this.#closing.wait(this.#connection.isReady ? this.#backoff.next() : FIRST_DELAY_MS);
     }
   }
 
@@ -141,15 +143,5 @@ export class RedisEventBus implements EventBus {
       else this.#connection.abandon(error);
       return 0;
     }
-  }
-
-  #pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#options.clock.after(ms, resolve);
-      this.#endPause = () => {
-        cancel();
-        resolve();
-      };
-    });
   }
 }

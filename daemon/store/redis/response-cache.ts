@@ -94,20 +94,15 @@ export class RedisResponseCache implements CacheStore {
     if (selection.kind === 'resource') {
       return Number(await this.#run(REMOVE, [this.#cipher.resource(selection.resource)]));
     }
-    const project = selection.kind === 'project' ? this.#cipher.project(selection.projectId) : '';
-    await this.#pageThrough('fills', project, true);
-    return this.#pageThrough('index', project, true);
+    await this.#pageThrough('fills', selection, true);
+    return this.#pageThrough('index', selection, true);
   }
 
   async count(selection: CacheSelection): Promise<number> {
     await this.size();
     if (selection.kind === 'resource')
       return Number(await this.#run(COUNT, [this.#cipher.resource(selection.resource)]));
-    return this.#pageThrough(
-      'index',
-      selection.kind === 'project' ? this.#cipher.project(selection.projectId) : '',
-      false,
-    );
+    return this.#pageThrough('index', selection, false);
   }
 
   async size(): Promise<CacheSize> {
@@ -179,7 +174,9 @@ export class RedisResponseCache implements CacheStore {
     return [hashedKey.member, entry.content.kind === 'vary' ? 'v' : '', keepMs, payload];
   }
 
-  async #pageThrough(set: 'index' | 'fills', project: string, removes: boolean): Promise<number> {
+  /** @returns how many responses or leases it found. */
+  async #pageThrough(set: 'index' | 'fills', selection: CacheSelection, removes: boolean): Promise<number> {
+    const project = selection.kind === 'project' ? this.#cipher.project(selection.projectId) : '';
     let total = 0;
     let last: string | Buffer = '';
     do {
