@@ -1,14 +1,16 @@
 /** Builds and runs a dispatcher. Tests use this too, with their own clock and log. */
-import type { AddressInfo } from 'node:net';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { hostname } from 'node:os';
+import type { ListenAddress } from '../../config/kinds.js';
 import { withTimeout } from '../core/timing.js';
 import type { Clock, Log } from '../core/ports.js';
 import { listen } from '../process/listen.js';
 import type { HealthSummary } from '../process/supervisor.js';
 import { redisAddressFrom } from '../store/redis/address.js';
 import type { Backend } from './backends/backend.js';
-import { consumerName } from './consumer-name.js';
 import { Deliverer } from './deliverer.js';
 import { PendingDeliveries } from './pending-deliveries.js';
 import { EventReader } from './event-reader.js';
@@ -83,7 +85,7 @@ export async function startDispatcher(options: DispatcherOptions): Promise<Dispa
     : createProbeServer({ registry: metrics.registry, state, isDraining: () => isDraining, clock, log });
   // Listens before it reads: a dispatcher that already listens on this address has the same consumer name.
   if (server) await listen(server, dispatcherListenAddress);
-  await stream.connection.open();
+  await stream.open();
   deliverer.start();
   const reading = reader.run();
   const stopUpkeep = startUpkeep({ stream, pending, deliverer, reader, metrics, clock, claimIdleMs });
@@ -146,4 +148,26 @@ function closeServer(server: Server): Promise<void> {
     });
     server.closeAllConnections();
   });
+}
+
+/**
+ * Name of a dispatcher in its consumer group. It is the same after a restart, so that the dispatcher continues with its pending events. It is
+ * unique, because only one dispatcher of a machine can listen on an address. With port 0 it is a new name each time.
+ */
+function consumerName(listenAddress: ListenAddress): { name: string; isStable: boolean } {
+  const host = hostname();
+  const isStable = 'path' in listenAddress || listenAddress.port !== 0;
+  if (!isStable) return { name: `${host}:${randomUUID()}`, isStable };
+  const address = 'path' in listenAddress ? listenAddress.path : `${listenAddress.host}:${listenAddress.port}`;
+  // Machines created from the same image may have the same host name.
+  const digest = createHash('sha256').update(`${machineId()}\n${host}\n${address}`).digest('hex').slice(0, 12);
+  return { name: `${host}:${digest}`, isStable };
+}
+
+function machineId(): string {
+  try {
+    return readFileSync('/etc/machine-id', 'utf8').trim();
+  } catch {
+    return '';
+  }
 }

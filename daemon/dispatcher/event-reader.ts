@@ -2,10 +2,10 @@
  * Reads events from the stream while there is capacity for pending deliveries: first the events that are pending for this consumer since an
  * earlier run, then events that another dispatcher took and did not acknowledge in time, then new ones.
  */
-import type { Clock, Log } from '../core/ports.js';
-import { RedisUnavailable, RedisErrorReply } from '../store/redis/connection.js';
+import { type Clock, type Log, StoreUnavailable } from '../core/ports.js';
+import { RedisErrorReply } from '../store/redis/connection.js';
 import { Backoff } from '../core/backoff.js';
-import { deliveryOf } from './entry.js';
+import { deliveryOf } from './stream.js';
 import type { PendingDelivery, PendingDeliveries } from './pending-deliveries.js';
 import type { DispatcherMetrics } from './metrics.js';
 import type { EventStream } from './stream.js';
@@ -194,7 +194,7 @@ export class EventReader {
     // The failed read may have made entries pending for this consumer, so list them again.
     this.#ownAfter = '-';
     this.#alone = [];
-    const code = codeOf(error);
+    const code = error instanceof RedisErrorReply ? error.code : null;
     if (code === 'NOGROUP' || code === 'UNBLOCKED') {
       this.#needsGroup = true;
       return;
@@ -202,18 +202,11 @@ export class EventReader {
     const problem = code === 'WRONGTYPE' ? 'stream' : 'redis';
     if (problem === 'stream' && this.#problem !== 'stream') {
       log.error('cannot read events: the Redis key named by REDIS_STREAM_KEY is not a stream');
-    } else if (!(error instanceof RedisUnavailable) && !(error instanceof RedisErrorReply) && this.#problem === null) {
-      log.warn('cannot read the event stream, retrying', { reason: code ?? 'connection closed' });
+    } else if (!(error instanceof StoreUnavailable) && this.#problem === null) {
+      log.error('cannot read the event stream, retrying', { error });
     }
     this.#problem = problem;
   }
-}
-
-/** The code at the beginning of a Redis error, such as NOGROUP. */
-function codeOf(error: unknown): string | null {
-  if (error instanceof RedisErrorReply) return error.code;
-  const { name, message } = error as Error;
-  return name === 'ReplyError' ? (message.split(' ', 1)[0] ?? null) : null;
 }
 
 const isUntried = (item: PendingDelivery): boolean => item.triedAtMs === null || item.isInFlight;

@@ -17,7 +17,7 @@ import { isJournalStream, STDERR, STDOUT } from '../process/journal.js';
 import { createLog, type AdjustableLog } from '../process/log.js';
 import { Supervisor } from '../process/supervisor.js';
 import { SystemdNotify, takeSupervision } from '../process/systemd-notify.js';
-import { openBackend } from './backends/open.js';
+import { openBackend } from './backends/backend.js';
 import { type Dispatcher, type GiveUpReason, openStream, startDispatcher } from './dispatcher.js';
 import { type DispatcherSettings, loadDispatcherSettings } from './settings.js';
 

@@ -1,9 +1,8 @@
 import type { Clock, Log } from '../core/ports.js';
+import type { EventJson } from '../store/event-json.js';
 import type { RedisAddress } from '../store/redis/address.js';
-import { type Argument, RedisConnection, type Script } from '../store/redis/connection.js';
-import { BlockingReader } from './blocking-reader.js';
-import type { Entry } from './entry.js';
-import * as groupScripts from './group-scripts.js';
+import { type Argument, RedisConnection, RedisUnavailable, type Script } from '../store/redis/connection.js';
+import type { Delivery } from './backends/backend.js';
 import * as scripts from './scripts.js';
 
 export const GROUP = 'llmp-dispatchers';
@@ -11,6 +10,7 @@ export const MAX_DELIVERIES = 5;
 /** An event that was taken twice and never acknowledged may have crashed its dispatcher: it is taken alone, so that no other event is blamed. */
 const ALONE_FROM_DELIVERIES = 2;
 const COMMAND_MS = 2_000;
+const READ_MS = 6_000; // Much longer than a read blocks, because the machine may be busy.
 const ENTRIES_PER_SCRIPT = 200; // Redis runs nothing else while a script runs.
 
 export interface StreamOptions {
@@ -22,6 +22,8 @@ export interface StreamOptions {
   clock: Clock;
   log: Log;
 }
+
+type ReadReply = [key: Buffer, entries: [id: Buffer, fields: Buffer[] | null][]][] | null;
 
 /** Result of taking an entry for a delivery. */
 export type TakeResult =
@@ -48,23 +50,51 @@ export interface Measured {
 export class EventStream {
   readonly connection: RedisConnection;
   readonly #options: StreamOptions;
-  readonly #reader: BlockingReader;
+  /** Its own connection, because a blocking read delays all later commands. */
+  readonly #reader: RedisConnection;
 
   constructor(options: StreamOptions) {
-    const { address, key, consumer, clock, log } = options;
+    const { address, clock, log } = options;
     this.#options = options;
     this.connection = new RedisConnection({ address, clock, log, commandMs: COMMAND_MS });
-    this.#reader = new BlockingReader(address, { key, group: GROUP, consumer });
+    this.#reader = new RedisConnection({ address, clock, log, commandMs: READ_MS, purpose: 'dispatcher-reader' });
+  }
+
+  /** Resolves after the first connection attempt, within about half a second, whether it succeeded or not. */
+  async open(): Promise<void> {
+    await Promise.all([this.connection.open(), this.#reader.open()]);
   }
 
   /** @returns whether the group did not exist. */
   async createGroup(): Promise<boolean> {
-    return (await this.#run(groupScripts.CREATE_GROUP)) === 1;
+    return (await this.#run(scripts.CREATE_GROUP)) === 1;
   }
 
-  /** Reads entries that no dispatcher has read yet. Redis counts this as their first delivery. */
-  readNew(count: number, blockMs: number): Promise<Entry[]> {
-    return this.#reader.read(count, blockMs);
+  /**
+   * Reads entries that no dispatcher has read yet. Redis counts this as their first delivery. After an error, it may have made entries pending for
+   * this consumer.
+   *
+   * @param blockMs how long to wait for the first entry; 0 to not wait.
+   */
+  async readNew(count: number, blockMs: number): Promise<Entry[]> {
+    const { key, consumer } = this.#options;
+    if (!this.#reader.isReady) throw new RedisUnavailable('Redis is unavailable');
+    const block = blockMs > 0 ? ['BLOCK', blockMs] : [];
+    try {
+      const reply = (await this.#reader.call('XREADGROUP', [
+        ...['GROUP', GROUP, consumer, 'COUNT', count],
+        ...block,
+        ...['STREAMS', key, '>'],
+      ])) as ReadReply;
+      return (reply?.[0]?.[1] ?? []).map(([id, fields]) => ({
+        id: id.toString(),
+        fields: fields?.map(String) ?? null,
+      }));
+    } catch (error) {
+      // Redis may still execute it, and make entries pending that nobody delivers until they are claimed.
+      if (error instanceof RedisUnavailable) this.#reader.abandon(error);
+      throw error;
+    }
   }
 
   /** IDs of the entries that are pending for this consumer, in order, starting after `after`. */
@@ -110,32 +140,27 @@ export class EventStream {
   }
 
   async measure(): Promise<Measured> {
-    const reply = (await this.#run(groupScripts.MEASURE, this.#deadKey)) as [number, number, number, number];
+    const reply = (await this.#run(scripts.MEASURE, this.#deadKey)) as [number, number, number, number];
     const [lag, pending, trimmedUnread, deadLetters] = reply;
     return { lag: lag < 0 ? null : lag, pending, trimmedUnread: Math.max(0, trimmedUnread), deadLetters };
   }
 
   /** Removes consumers that were idle for `idleMs` and have nothing pending. */
   async dropIdleConsumers(idleMs: number): Promise<void> {
-    await this.#run(groupScripts.DROP_CONSUMERS, idleMs);
+    await this.#run(scripts.DROP_CONSUMERS, idleMs);
   }
 
   /** Removes this consumer, unless entries are pending for it. */
   async leave(): Promise<void> {
-    await this.#run(groupScripts.DROP_CONSUMERS, -1);
+    await this.#run(scripts.DROP_CONSUMERS, -1);
   }
 
   /** Moves all current dead letters back to the stream. @returns how many. */
   async replayDead(): Promise<number> {
-    const newest = (await this.#run(groupScripts.NEWEST_DEAD, this.#deadKey)) as Buffer | null;
+    const newest = (await this.#run(scripts.NEWEST_DEAD, this.#deadKey)) as Buffer | null;
     if (!newest) return 0;
     for (let replayed = 0; ;) {
-      const some = (await this.#run(
-        groupScripts.REPLAY,
-        this.#deadKey,
-        newest.toString(),
-        ENTRIES_PER_SCRIPT,
-      )) as number;
+      const some = (await this.#run(scripts.REPLAY, this.#deadKey, newest.toString(), ENTRIES_PER_SCRIPT)) as number;
       replayed += some;
       if (some === 0) return replayed;
     }
@@ -196,4 +221,32 @@ function takenFrom([id, what, deliveries = 0, fields = [], deadLettersLost = 0]:
     default:
       return { kind: 'lost', ...its };
   }
+}
+
+export interface Entry {
+  /** The ID of the stream entry. */
+  id: string;
+  /** Alternating names and values; null if the entry was trimmed before it was read. */
+  fields: readonly string[] | null;
+}
+
+/** @returns null if the entry is not an event, and so cannot be delivered. */
+export function deliveryOf(fields: readonly string[]): Delivery | null {
+  const at = fields.findIndex((name, index) => index % 2 === 0 && name === 'event');
+  const json = at === -1 ? undefined : fields[at + 1];
+  if (json === undefined) return null;
+  try {
+    const event: unknown = JSON.parse(json);
+    if (!isEvent(event)) return null;
+    // Backends write an event as one line, and the JSON in the stream may contain line breaks.
+    return { event, json: /[\r\n]/.test(json) ? JSON.stringify(event) : json };
+  } catch {
+    return null;
+  }
+}
+
+/** Checks the fields that every backend needs. Backends check other fields themselves, or pass them on unread. */
+function isEvent(value: unknown): value is EventJson {
+  const { schema, id, kind, time } = (value ?? {}) as Partial<Record<string, unknown>>;
+  return schema === 1 && [id, kind, time].every((it) => typeof it === 'string');
 }

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DISPATCHER_SERVICE_NAMES, DISPATCHER_SERVICES } from '../../config/dispatcher-services.js';
-import { openBackend } from '../../daemon/dispatcher/backends/open.js';
+import { openBackend } from '../../daemon/dispatcher/backends/backend.js';
 import { loadDispatcherSettings } from '../../daemon/dispatcher/settings.js';
 import { canary } from '../support/canaries.js';
 import { TestClock } from '../support/clock.js';

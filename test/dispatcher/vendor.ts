@@ -7,7 +7,7 @@ import {
   Unauthorized,
   type DeliveryResult,
 } from '../../daemon/dispatcher/backends/backend.js';
-import { openBackend } from '../../daemon/dispatcher/backends/open.js';
+import { openBackend } from '../../daemon/dispatcher/backends/backend.js';
 import type { Settings } from '../../config/settings.js';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { canary } from '../support/canaries.js';

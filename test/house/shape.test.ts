@@ -52,7 +52,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/http/server/server',
       'config',
     ],
-    packages: ['undici', 'prom-client', 'ioredis', '@opentelemetry'],
+    packages: ['undici', 'prom-client', '@opentelemetry'],
   },
   'daemon/admin': {
     folders: [

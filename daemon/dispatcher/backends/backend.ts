@@ -1,6 +1,7 @@
 /** Interface between the dispatcher and its backends. Each backend is one file in this folder. */
 import type { Clock, Log } from '../../core/ports.js';
 import type { EventJson } from '../../store/event-json.js';
+import type { DispatcherServiceName } from '../../../config/dispatcher-services.js';
 
 /** An event to deliver, as it was read from the stream. */
 export interface Delivery {
@@ -51,3 +52,11 @@ export interface BackendOptions {
 
 /** Type of `createBackend`, which the file of each backend exports. */
 export type CreateBackend = (options: BackendOptions) => Backend;
+
+/** Opens the backend of a service. config/dispatcher-services.ts declares the services. */
+
+/** Loads only the file of this folder that has the name of the service. */
+export async function openBackend(service: DispatcherServiceName, options: BackendOptions): Promise<Backend> {
+  const { createBackend } = (await import(`./${service}.js`)) as { createBackend: CreateBackend };
+  return createBackend(options);
+}

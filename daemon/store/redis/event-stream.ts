@@ -4,11 +4,11 @@
  * further behind reads older events on the non-blocking connection, as far as Redis still has them.
  */
 import { compareStreamIds, parseStreamId } from '../../core/stream-id.js';
-import type { Clock, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
+import type { Clock, EventFacts, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
 import { Wakeup } from '../../core/wakeup.js';
-import { StoredEvent } from '../published.js';
 import type { RedisAddress } from './address.js';
 import { RedisConnection } from './connection.js';
+import { factsOf } from '../event-facts.js';
 
 const BLOCK_MS = 1_000;
 const COMMAND_MS = 5_000; // Much longer than BLOCK_MS, because the machine may be busy.
@@ -208,4 +208,21 @@ function eventsFrom(entries: unknown): StoredEvent[] {
     // event.
     return new StoredEvent(streamId.toString(), at === -1 || /[\r\n]/.test(json) ? '' : json);
   });
+}
+
+/** A published event, as read back from the stream or from memory. */
+export class StoredEvent implements PublishedEvent {
+  readonly streamId: string;
+  readonly json: string;
+  #facts: EventFacts | null = null;
+
+  constructor(streamId: string, json: string) {
+    this.streamId = streamId;
+    this.json = json;
+  }
+
+  /** Parsed once, on first use. */
+  get facts(): EventFacts {
+    return (this.#facts ??= factsOf(this.json));
+  }
 }

@@ -29,7 +29,7 @@ import { requestDirectivesOf } from '../../../daemon/core/cache/request-directiv
 import { cookiesOf } from '../../../daemon/admin/session-cookies.js';
 import { EventStreamParser } from '../../../daemon/api/event-stream.js';
 import * as schemas from '../../../daemon/api/schemas.js';
-import { deliveryOf } from '../../../daemon/dispatcher/entry.js';
+import { deliveryOf } from '../../../daemon/dispatcher/stream.js';
 import { addressesBehind } from '../../../daemon/http/client-address.js';
 import { preflightFields } from '../../../daemon/http/cors.js';
 import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
