@@ -1,5 +1,6 @@
 /** Key bindings, as data. The reducer runs them; footer, help, command line and manual list them. */
 import type { Layer } from '../state/layers.js';
+import { layer, withLayer, withMessage } from '../state/state.js';
 import type { CustomKeys, Screen, State, Transition } from '../state/state.js';
 
 /**
@@ -96,6 +97,26 @@ export function firstKeyOf(
   const [key] = binding?.keys ?? [];
   return key === undefined ? `: ${binding?.label ?? action}` : keyShown(key, look.ascii);
 }
+
+/** Runs a key binding, or shows why it has no effect. */
+export function act(state: State, binding: Binding): Transition {
+  const why = binding.whyDisabled?.(state) ?? null;
+  return why === null ? binding.run(state) : [withMessage(state, why, 'bad')];
+}
+
+type LayerOf<K extends Layer['kind']> = Extract<Layer, { kind: K }>;
+
+/** Runs with the top layer if it is of this kind. */
+export const onLayer =
+  <K extends Layer['kind']>(kind: K, run: (state: State, top: LayerOf<K>) => Transition) =>
+  (state: State): Transition => {
+    const top = layer(state);
+    return top?.kind === kind ? run(state, top as LayerOf<K>) : [state];
+  };
+
+/** Changes the top layer if it is of this kind. */
+export const changeLayer = <K extends Layer['kind']>(kind: K, change: (top: LayerOf<K>, state: State) => LayerOf<K>) =>
+  onLayer(kind, (state, top) => [withLayer(state, change(top, state))]);
 
 /** A transition without effects. */
 export const step =

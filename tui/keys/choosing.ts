@@ -3,7 +3,16 @@ import * as navigation from '../state/navigation.js';
 import type { Layer } from '../state/layers.js';
 import { layer, withMessage, type State, type Transition, view, withLayer } from '../state/state.js';
 import { EMPTY_LINE } from '../state/line.js';
-import { type Binding, keyShown, named, type NamedBinding, withCustomKeys } from './binding.js';
+import {
+  act,
+  type Binding,
+  changeLayer,
+  keyShown,
+  named,
+  type NamedBinding,
+  onLayer,
+  withCustomKeys,
+} from './binding.js';
 import { SCREEN_BINDINGS } from './screens.js';
 
 type ChoiceLayer = Extract<Layer, { kind: 'help' | 'contexts' }>;
@@ -54,36 +63,24 @@ function selectedBy(by: number) {
 }
 
 /** Runs the selected entry of help. */
-function runChosen(state: State): Transition {
-  const top = layer(state);
-  if (top?.kind !== 'help') return [state];
-  const binding = choices(state)[top.selected];
+const runChosen = onLayer('help', (state, { selected }) => {
+  const binding = choices(state)[selected];
   return binding ? act(navigation.closed(state), binding) : [withMessage(state, 'No matching command', 'bad')];
-}
+});
 
 /** Ends the search. The cursor stays on its line. */
-function allShown(state: State): Transition {
-  const top = layer(state);
-  if (top?.kind !== 'help') return [state];
+const allShown = changeLayer('help', (top, state) => {
   const found = choices(state)[top.selected];
   const at = keysOfScreen(state).findIndex(({ action }) => action === found?.action);
-  return [withLayer(state, { ...top, search: null, selected: Math.max(0, at) })];
-}
+  return { ...top, search: null, selected: Math.max(0, at) };
+});
 
-/** Runs a key binding, or shows why it has no effect. */
-export function act(state: State, binding: Binding): Transition {
-  const why = binding.whyDisabled?.(state) ?? null;
-  return why === null ? binding.run(state) : [withMessage(state, why, 'bad')];
-}
-
-function switchToChosen(state: State): Transition {
-  const top = layer(state);
-  if (top?.kind !== 'contexts') return [state];
-  const chosen = top.all?.[top.selected];
+const switchToChosen = onLayer('contexts', (state, { all, selected }) => {
+  const chosen = all?.[selected];
   return chosen
     ? navigation.toContext(navigation.closed(state), chosen.name)
     : [withMessage(state, 'No context selected')];
-}
+});
 
 const close = (state: State): Transition => [navigation.closed(state)];
 const FAR = Number.MAX_SAFE_INTEGER;
@@ -156,10 +153,7 @@ const ofHelp: readonly Binding[] = [
     label: 'search',
     meaning: 'search these lines',
     footer: 4,
-    run(state) {
-      const top = layer(state);
-      return top?.kind === 'help' ? [withLayer(state, { ...top, search: EMPTY_LINE })] : [state];
-    },
+    run: changeLayer('help', (top) => ({ ...top, search: EMPTY_LINE })),
   },
 ];
 

@@ -1,7 +1,7 @@
 /** Keys of the choice of columns. */
 import * as columns from '../state/columns.js';
 import { closed } from '../state/navigation.js';
-import { named } from './binding.js';
+import { changeLayer, named, onLayer } from './binding.js';
 
 export const COLUMN_BINDINGS = named('columns', [
   {
@@ -10,7 +10,7 @@ export const COLUMN_BINDINGS = named('columns', [
     label: 'show or hide',
     meaning: 'show or hide the column',
     footer: 1,
-    run: columns.onChoice(columns.toggled),
+    run: changeLayer('columns', columns.toggled),
   },
   {
     keys: ['J', 'shift+down'],
@@ -18,7 +18,7 @@ export const COLUMN_BINDINGS = named('columns', [
     label: 'move down',
     meaning: 'move the column towards the end',
     footer: 2,
-    run: columns.onChoice(columns.movedBy(1)),
+    run: changeLayer('columns', columns.movedBy(1)),
   },
   {
     keys: ['K', 'shift+up'],
@@ -26,7 +26,7 @@ export const COLUMN_BINDINGS = named('columns', [
     label: 'move up',
     meaning: 'move the column towards the beginning',
     footer: 3,
-    run: columns.onChoice(columns.movedBy(-1)),
+    run: changeLayer('columns', columns.movedBy(-1)),
   },
   {
     keys: ['enter'],
@@ -34,7 +34,7 @@ export const COLUMN_BINDINGS = named('columns', [
     label: 'save',
     meaning: 'save the columns, for this list or for the saved view that is shown',
     footer: 4,
-    run: columns.applied,
+    run: onLayer('columns', columns.applied),
   },
   {
     keys: ['r'],
@@ -42,7 +42,7 @@ export const COLUMN_BINDINGS = named('columns', [
     label: 'reset',
     meaning: 'choose the default columns',
     footer: 5,
-    run: columns.onChoice(columns.reset),
+    run: changeLayer('columns', columns.reset),
   },
   {
     keys: ['escape', 'q', 'ctrl+c'],
@@ -58,13 +58,13 @@ export const COLUMN_BINDINGS = named('columns', [
     on: ['columns'],
     label: 'down',
     meaning: 'move down',
-    run: columns.onChoice(columns.selectedBy(1)),
+    run: changeLayer('columns', columns.selectedBy(1)),
   },
   {
     keys: ['up', 'k', 'ctrl+p', 'shift+tab'],
     on: ['columns'],
     label: 'up',
     meaning: 'move up',
-    run: columns.onChoice(columns.selectedBy(-1)),
+    run: changeLayer('columns', columns.selectedBy(-1)),
   },
 ]);

@@ -6,17 +6,9 @@ import { checkCancelled } from '../state/key-forms.js';
 import { lineOf } from '../state/line.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
-import type { Dialog, Layer, Reveal } from '../state/layers.js';
+import type { Dialog, Reveal } from '../state/layers.js';
 import { layer, withMessage, type State, type Transition, withLayer } from '../state/state.js';
-import { type Binding, firstKeyOf, named, type NamedBinding } from './binding.js';
-
-/** Runs `act` with the top layer if it is of this kind. */
-const on =
-  <K extends Layer['kind']>(kind: K, act: (state: State, top: Extract<Layer, { kind: K }>) => Transition) =>
-  (state: State): Transition => {
-    const top = layer(state);
-    return top?.kind === kind ? act(state, top as Extract<Layer, { kind: K }>) : [state];
-  };
+import { type Binding, changeLayer, firstKeyOf, named, type NamedBinding, onLayer } from './binding.js';
 
 /** Lines per key press. */
 const SCROLLED = 2;
@@ -34,14 +26,14 @@ const ofDialogs: readonly Binding[] = [
     label: 'next',
     meaning: 'go to the next field or button',
     footer: 1,
-    run: on('dialog', (state, top) => [withLayer(state, focusBy(top, 1))]),
+    run: changeLayer('dialog', (top) => focusBy(top, 1)),
   },
   {
     keys: ['shift+tab', 'up'],
     on: ['dialog'],
     label: 'previous',
     meaning: 'go to the previous field or button',
-    run: on('dialog', (state, top) => [withLayer(state, focusBy(top, -1))]),
+    run: changeLayer('dialog', (top) => focusBy(top, -1)),
   },
   {
     keys: ['pagedown'],
@@ -49,7 +41,7 @@ const ofDialogs: readonly Binding[] = [
     label: 'scroll',
     meaning: 'scroll the text down',
     whyDisabled: (state) => (isScrolledTo(state, 1) ? 'This is the end of the text' : null),
-    run: on('dialog', (state, top) => [withLayer(state, scrolledBy(top, SCROLLED))]),
+    run: changeLayer('dialog', (top) => scrolledBy(top, SCROLLED)),
   },
   {
     keys: ['pageup'],
@@ -57,7 +49,7 @@ const ofDialogs: readonly Binding[] = [
     label: 'scroll back',
     meaning: 'scroll the text up',
     whyDisabled: (state) => (isScrolledTo(state, -1) ? 'This is the start of the text' : null),
-    run: on('dialog', (state, top) => [withLayer(state, scrolledBy(top, -SCROLLED))]),
+    run: changeLayer('dialog', (top) => scrolledBy(top, -SCROLLED)),
   },
   {
     keys: ['enter'],
@@ -65,7 +57,7 @@ const ofDialogs: readonly Binding[] = [
     label: 'choose',
     meaning: 'press the button, or go to the next field',
     footer: 2,
-    run: on('dialog', (state, top) => {
+    run: onLayer('dialog', (state, top) => {
       if (top.focus === cancelAt(top)) return cancelled(state, top);
       return top.focus === actionAt(top) ? forms.submitted(state, top) : [withLayer(state, advanced(top))];
     }),
@@ -77,14 +69,14 @@ const ofDialogs: readonly Binding[] = [
     meaning: 'close without changing anything',
     footer: 3,
     isAlwaysShown: true,
-    run: on('dialog', cancelled),
+    run: onLayer('dialog', cancelled),
   },
 ];
 
 /** Rows per key press in the list of a field's choices. */
 const PAGE = 5;
 
-const selecting = (by: number) => on('dialog', (state, top) => forms.changed(state, selectedBy(top, by)));
+const selecting = (by: number) => onLayer('dialog', (state, top) => forms.changed(state, selectedBy(top, by)));
 
 /** Keys while the list of a field's choices is open. Letters narrow it. */
 const ofChooser: readonly Binding[] = [
@@ -98,14 +90,14 @@ const ofChooser: readonly Binding[] = [
     label: 'choose',
     meaning: 'choose it, and go to the next field',
     footer: 3,
-    run: on('dialog', (state, top) => [withLayer(state, advanced(top))]),
+    run: changeLayer('dialog', advanced),
   },
   {
     keys: ['shift+tab'],
     on: ['chooser'],
     label: 'previous',
     meaning: 'choose it, and go to the previous field or button',
-    run: on('dialog', (state, top) => [withLayer(state, focusBy(top, -1))]),
+    run: changeLayer('dialog', (top) => focusBy(top, -1)),
   },
   {
     keys: ['escape', 'ctrl+c'],
@@ -114,7 +106,7 @@ const ofChooser: readonly Binding[] = [
     meaning: 'close the list; the choice from before is restored',
     footer: 4,
     isAlwaysShown: true,
-    run: on('dialog', (state, top) => forms.changed(state, listAbandoned(top))),
+    run: onLayer('dialog', (state, top) => forms.changed(state, listAbandoned(top))),
   },
 ];
 
@@ -144,7 +136,7 @@ const ofReveal: readonly Binding[] = [
     label: 'reveal',
     meaning: 'show the secret, or hide it again',
     footer: 1,
-    run: on('reveal', (state, top) => [withLayer(state, { ...top, isShown: !top.isShown, wasRevealed: true })]),
+    run: changeLayer('reveal', (top) => ({ ...top, isShown: !top.isShown, wasRevealed: true })),
   },
   {
     keys: ['y'],
@@ -152,7 +144,7 @@ const ofReveal: readonly Binding[] = [
     label: 'copy',
     meaning: "copy the secret to the terminal's clipboard",
     footer: 2,
-    run: on('reveal', (state, top) => [state, { do: 'copy', text: top.secret, what: 'The secret' }]),
+    run: onLayer('reveal', (state, top) => [state, { do: 'copy', text: top.secret, what: 'The secret' }]),
   },
   {
     keys: ['w'],
@@ -160,7 +152,7 @@ const ofReveal: readonly Binding[] = [
     label: 'write to file',
     meaning: 'write the secret to a new file that only you can read',
     footer: 3,
-    run: on('reveal', (state, top) => [withLayer(state, { ...top, path: lineOf('token.txt'), problem: null })]),
+    run: changeLayer('reveal', (top) => ({ ...top, path: lineOf('token.txt'), problem: null })),
   },
   {
     keys: ['enter'],
@@ -170,16 +162,17 @@ const ofReveal: readonly Binding[] = [
     meaning: 'close; the secret is never shown again',
     footer: 4,
     isAlwaysShown: true,
-    run: on('reveal', stored),
+    run: onLayer('reveal', stored),
   },
   {
     keys: ['escape', 'q', 'ctrl+c'],
     on: ['reveal'],
     label: 'not yet',
     meaning: 'no effect: this dialog is closed by its own key, so that no secret is lost by accident',
-    run: on('reveal', (state, top) => [
-      withLayer(state, { ...top, problem: `Press ${storedKey(state)} to close, once you have stored the secret` }),
-    ]),
+    run: changeLayer('reveal', (top, state) => ({
+      ...top,
+      problem: `Press ${storedKey(state)} to close, once you have stored the secret`,
+    })),
   },
 ];
 
@@ -199,7 +192,7 @@ const ofPath: readonly Binding[] = [
     label: 'write',
     meaning: 'write the secret to that file, unless it exists',
     footer: 1,
-    run: on('reveal', written),
+    run: onLayer('reveal', written),
   },
   {
     keys: ['escape', 'ctrl+c'],
@@ -207,7 +200,7 @@ const ofPath: readonly Binding[] = [
     label: 'back',
     meaning: 'go back without writing',
     footer: 2,
-    run: on('reveal', (state, top) => [withLayer(state, { ...top, path: null, problem: null })]),
+    run: changeLayer('reveal', (top) => ({ ...top, path: null, problem: null })),
   },
 ];
 
@@ -226,7 +219,7 @@ const ofPrompt: readonly Binding[] = [
     label: 'apply',
     meaning: 'apply the filter',
     footer: 1,
-    run: on('prompt', filtering.entered),
+    run: onLayer('prompt', filtering.entered),
   },
   {
     keys: ['tab'],
@@ -234,7 +227,7 @@ const ofPrompt: readonly Binding[] = [
     label: 'complete',
     meaning: 'complete the word',
     footer: 2,
-    run: on('prompt', filtering.completed),
+    run: onLayer('prompt', filtering.completed),
   },
   {
     keys: ['escape', 'ctrl+c'],
@@ -242,7 +235,7 @@ const ofPrompt: readonly Binding[] = [
     label: 'back',
     meaning: 'restore the previous filter',
     footer: 3,
-    run: on('prompt', filtering.cancelled),
+    run: onLayer('prompt', filtering.cancelled),
   },
 ];
 
@@ -262,16 +255,14 @@ const ofNotice: readonly Binding[] = [
     label: 'down',
     meaning: 'scroll down',
     footer: 2,
-    run: on('notice', (state, top) => [
-      withLayer(state, { ...top, scrolled: Math.min(top.sentences.length - 1, top.scrolled + 1) }),
-    ]),
+    run: changeLayer('notice', (top) => ({ ...top, scrolled: Math.min(top.sentences.length - 1, top.scrolled + 1) })),
   },
   {
     keys: ['up', 'k', 'pageup'],
     on: ['notice'],
     label: 'up',
     meaning: 'scroll up',
-    run: on('notice', (state, top) => [withLayer(state, { ...top, scrolled: Math.max(0, top.scrolled - 1) })]),
+    run: changeLayer('notice', (top) => ({ ...top, scrolled: Math.max(0, top.scrolled - 1) })),
   },
 ];
 

@@ -11,7 +11,7 @@ import { above, closed } from './navigation.js';
 import { MAX_COLUMNS, type SavedChange, withSavedChange } from './saved.js';
 import { shownView } from './saved-views.js';
 import type { ColumnChoice } from './layers.js';
-import { layer, type State, type Transition, withLayer, withMessage } from './state.js';
+import { layer, type State, type Transition, withMessage } from './state.js';
 
 /** The columns of each list. Those of Top do not depend on what its rows are, except for their titles. */
 export const COLUMNS = {
@@ -90,17 +90,8 @@ export const reset = ({ screen }: ColumnChoice): ColumnChoice => ({
   notice: 'These are the default columns',
 });
 
-export const onChoice =
-  (change: (choice: ColumnChoice) => ColumnChoice) =>
-  (state: State): Transition => {
-    const top = layer(state);
-    return top?.kind === 'columns' ? [withLayer(state, change(top))] : [state];
-  };
-
 /** Stores the choice: with the saved view that is shown, or else for this list of the context. */
-export function applied(state: State): Transition {
-  const top = layer(state);
-  if (top?.kind !== 'columns') return [state];
+export function applied(state: State, top: ColumnChoice): Transition {
   const { screen } = top;
   const below = closed(state);
   const ids = idsOf(top);

@@ -3,7 +3,7 @@ import { withoutSecrets } from '../../console/escape.js';
 import { EMPTY_LINE, type Line, lineOf } from './line.js';
 import { above } from './navigation.js';
 import type { CommandLine } from './layers.js';
-import { layer, type State, type Transition, withLayer } from './state.js';
+import type { State, Transition } from './state.js';
 
 /** Maximum number of commands in the history, in memory and in its file. */
 export const MAX_HISTORY = 200;
@@ -54,15 +54,3 @@ export function remembered(state: State, line: string): Transition {
     { do: 'remember', line: text },
   ];
 }
-
-/** Runs `act` with the command line if it is open. */
-export const onCommandLine =
-  (act: (state: State, top: CommandLine) => Transition) =>
-  (state: State): Transition => {
-    const top = layer(state);
-    return top?.kind === 'command' ? act(state, top) : [state];
-  };
-
-export const withTop =
-  (change: (state: State, top: CommandLine) => CommandLine) =>
-  (state: State, top: CommandLine): Transition => [withLayer(state, change(state, top))];

@@ -1,12 +1,11 @@
 /** Keys of the command line. */
 import { nearest } from '../../../console/nearest.js';
-import { onCommandLine, recalled, remembered, withLine, withTop } from '../../state/command-line.js';
+import { recalled, remembered, withLine } from '../../state/command-line.js';
 import { lineOf } from '../../state/line.js';
 import { closed } from '../../state/navigation.js';
 import type { CommandLine } from '../../state/layers.js';
 import { andThen, type State, type Transition, withLayer } from '../../state/state.js';
-import { type Binding, named } from '../binding.js';
-import { act } from '../choosing.js';
+import { act, type Binding, changeLayer, named, onLayer } from '../binding.js';
 import { type Candidate, candidates, splitLine } from './candidates.js';
 import { type Command, commandNamed, COMMANDS, type CommandProblem, runsAlone, takesNothing } from './commands.js';
 
@@ -78,22 +77,22 @@ function withProblem(state: State, top: CommandLine, { message, at, length }: Co
   return withLayer(state, { ...top, line: { text, caret }, isChosen: false, problem: message });
 }
 
-function moved(by: number) {
-  return (state: State, top: CommandLine): CommandLine => {
+const moved =
+  (by: number) =>
+  (top: CommandLine, state: State): CommandLine => {
     const last = Math.max(0, candidates(state, top).options.length - 1);
     return { ...top, selected: Math.max(0, Math.min(last, top.selected + by)), isChosen: true };
   };
-}
 
 /** Up goes back in the history; while candidates are chosen, to the one above. */
-function up(state: State, top: CommandLine): CommandLine {
-  if (top.selected > 0) return moved(-1)(state, top);
+function up(top: CommandLine, state: State): CommandLine {
+  if (top.selected > 0) return moved(-1)(top, state);
   if (state.commandHistory.length === 0) return { ...top, problem: 'There is no earlier command yet' };
   return recalled(top, state.commandHistory, 1);
 }
 
-const down = (state: State, top: CommandLine): CommandLine =>
-  top.recalled !== null && !top.isChosen ? recalled(top, state.commandHistory, -1) : moved(1)(state, top);
+const down = (top: CommandLine, state: State): CommandLine =>
+  top.recalled !== null && !top.isChosen ? recalled(top, state.commandHistory, -1) : moved(1)(top, state);
 
 function completed(state: State, top: CommandLine): Transition {
   const candidate = candidates(state, top).options[top.selected];
@@ -109,7 +108,7 @@ const ofCommandLine: readonly Binding[] = [
     label: 'run',
     meaning: 'run the command, or what is selected',
     footer: 1,
-    run: onCommandLine(entered),
+    run: onLayer('command', entered),
   },
   {
     keys: ['tab'],
@@ -117,7 +116,7 @@ const ofCommandLine: readonly Binding[] = [
     label: 'complete',
     meaning: 'complete the word',
     footer: 2,
-    run: onCommandLine(completed),
+    run: onLayer('command', completed),
   },
   {
     keys: ['up'],
@@ -125,14 +124,14 @@ const ofCommandLine: readonly Binding[] = [
     label: 'earlier',
     meaning: 'recall an earlier command; in the list, move up',
     footer: 3,
-    run: onCommandLine(withTop(up)),
+    run: changeLayer('command', up),
   },
   {
     keys: ['down'],
     on: ['command'],
     label: 'down',
     meaning: 'select the next completion; among earlier commands, go to a later one',
-    run: onCommandLine(withTop(down)),
+    run: changeLayer('command', down),
   },
   {
     name: 'next',
@@ -140,28 +139,28 @@ const ofCommandLine: readonly Binding[] = [
     on: ['command'],
     label: 'down',
     meaning: 'select the next completion',
-    run: onCommandLine(withTop(moved(1))),
+    run: changeLayer('command', moved(1)),
   },
   {
     keys: ['ctrl+p', 'shift+tab'],
     on: ['command'],
     label: 'up',
     meaning: 'select the previous completion',
-    run: onCommandLine(withTop(moved(-1))),
+    run: changeLayer('command', moved(-1)),
   },
   {
     keys: ['pagedown'],
     on: ['command'],
     label: 'page down',
     meaning: 'move down one page of completions',
-    run: onCommandLine(withTop(moved(PAGE))),
+    run: changeLayer('command', moved(PAGE)),
   },
   {
     keys: ['pageup'],
     on: ['command'],
     label: 'page up',
     meaning: 'move up one page of completions',
-    run: onCommandLine(withTop(moved(-PAGE))),
+    run: changeLayer('command', moved(-PAGE)),
   },
   {
     keys: ['escape', 'ctrl+c'],
