@@ -6,7 +6,7 @@ import { MAX_CAP } from '../../daemon/api/vocabulary.js';
 import type { Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
 import { usage } from '../../console/failure.js';
-import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
+import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { checkedId, templateIdOf, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
 

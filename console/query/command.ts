@@ -1,7 +1,8 @@
-/** The command line that lists what a screen of the terminal UI shows. */
-import { shellWord } from '../escape.js';
+/** Commands to copy from the terminal UI: the one that lists what a screen shows, and a request as a curl command. */
+import { shellWord, visible, visibleJson } from '../escape.js';
 import type { TopDimension, TopWindow } from '../../daemon/api/vocabulary.js';
 import type { FilteredScreen } from './types.js';
+import type { WireRequestEvent } from '../../daemon/api/contract.js';
 
 const COMMANDS: Record<FilteredScreen, string> = {
   tokens: 'token list',
@@ -33,4 +34,37 @@ export function listCommand({ screen, filter, sort = null, top, context = null }
   if (sort !== null) words.push('--sort', sort);
   if (context !== null) words.push('-c', shellWord(context));
   return words.join(' ');
+}
+
+type Sent = Pick<WireRequestEvent, 'method' | 'path' | 'request_body' | 'bytes_in'>;
+
+/** No event contains the token: the command reads it from this variable. */
+const TOKEN = '"Authorization: Bearer $LLMP_TOKEN"';
+
+/**
+ * The command that sends the request again, without its query, which events do not contain. A JSON body is part of it if the daemon
+ * captures bodies and this one is complete; any other body is read from a file.
+ *
+ * @param server the address of the daemon: a URL, or `unix:PATH`.
+ */
+export function curlCommand({ method, path, request_body: body, bytes_in: size }: Sent, server: string): string {
+  const socket = /^unix:(.+)$/.exec(server)?.[1];
+  const url = socket === undefined ? server + path : `http://localhost${path}`;
+  return [
+    'curl -sS -i',
+    ...(socket === undefined ? [] : [`--unix-socket ${shellWord(visible(socket))}`]),
+    ...(method === 'GET' ? [] : [`-X ${shellWord(visible(method))}`]),
+    shellWord(visible(url)),
+    `-H ${TOKEN}`,
+    ...(size === 0 ? [] : [`-H 'Content-Type: application/json' --data-binary ${dataOf(body)}`]),
+  ].join(' ');
+}
+
+/** JSON on one line: raw control characters would end the quotes of a command that is pasted into a terminal. */
+function dataOf(body: string | null): string {
+  try {
+    return shellWord(visibleJson(JSON.parse(body ?? '')));
+  } catch {
+    return '@request.json';
+  }
 }

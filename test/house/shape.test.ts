@@ -144,7 +144,6 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'config',
       'console/columns',
       'console/escape',
-      'console/lifetime',
       'console/query',
       'console/span',
     ],

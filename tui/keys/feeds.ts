@@ -2,7 +2,7 @@
 import { listCommand } from '../../console/query/command.js';
 import { termsOf } from '../../console/query/terms.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
-import { curlCommand } from '../state/curl-command.js';
+import { curlCommand } from '../../console/query/command.js';
 import { underCursor } from '../state/feed.js';
 import { isLoading, toggled } from '../state/feeds.js';
 import { applied } from '../state/filtering.js';

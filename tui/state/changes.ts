@@ -4,9 +4,10 @@ import { shortId } from '../../console/columns/cell-text.js';
 import { spanShown } from '../../console/span.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import { confirmationOf, dialogOf, reasonField, textField } from './dialog.js';
+import { confirmationOf, dialogOf, note, reasonField, textField, warning } from './dialog.js';
 import type { ChangeRequest, Named, Reversal } from './exchange.js';
 import type { Dialog, DialogItem } from './layers.js';
+import { above } from './navigation.js';
 import { daemonNow, withMessage, type State, type Transition, type PendingChange, whyNoChange } from './state.js';
 
 /** From this number of tokens on, the operator must type a confirmation. */
@@ -79,9 +80,6 @@ export function reactivate(state: State, tokens: readonly WireToken[], otherKey:
     ],
   });
 }
-
-export const note = (words: string) => ({ words, isWarning: false });
-const warning = (words: string) => ({ words, isWarning: true });
 
 function whyNotReactivated({ state }: WireToken, otherKey: string): string {
   if (state === 'expired') return `Expired, not revoked; press ${otherKey} to issue it again`;
@@ -165,7 +163,7 @@ export function confirm(state: State, asked: Confirmation): Transition {
     },
     focus,
   );
-  return [{ ...state, layers: [...state.layers, dialog] }];
+  return [above(state, dialog)];
 }
 
 /** The project's name if all tokens belong to one project, otherwise the number of tokens. */

@@ -2,7 +2,7 @@
 import { integer } from '../../config/kinds.js';
 import { termsThat } from '../../console/columns/tokens.js';
 import type { CachePurge, WireProject } from '../../daemon/api/contract.js';
-import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/lifetime.js';
+import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { send } from './changes.js';
 import {
   choiceField,
@@ -13,11 +13,13 @@ import {
   refused,
   textField,
   valueOf,
+  warning,
 } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
 import { keyIn, missingUsageIn, newUpstream, providerChange, setProviderForm } from './provider-forms.js';
-import { awaitsCheck, newProjectForm, setKeyForm } from './key-forms.js';
-import { above } from './navigation.js';
+import { awaitsCheck, newProjectForm, setKeyForm } from './provider-forms.js';
+import { lineOf } from './line.js';
+import { above, closed } from './navigation.js';
 import { ofContext } from './projects.js';
 import type { Dialog } from './layers.js';
 import { layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
@@ -39,30 +41,25 @@ export function newToken(state: State, projectId?: string): Transition {
   const chosen = likely.find((id) => active.some((project) => project.id === id)) ?? only.id;
   const meant = state.projects.all?.find(({ id }) => id === projectId);
   const isOther = meant !== undefined && meant.id !== chosen;
-  const notes = isOther
-    ? [{ words: `Project ${meant.name} is inactive; another one is preselected.`, isWarning: true }]
-    : [];
+  const notes = isOther ? [warning(`Project ${meant.name} is inactive; another one is preselected.`)] : [];
   return form(
     state,
-    dialogOf(
-      {
-        purpose: { for: 'new-token' },
-        title: 'New token',
-        action: 'Create',
-        notes,
-        fields: [
-          choiceField(
-            'Project',
-            active.map(({ id, name }) => ({ value: id, label: name })),
-            chosen,
-          ),
-          ...termFields(false),
-          textField('Expires in', { line: { text: '24h', caret: 3 }, hint: '90m, 48h, 7d', width: 10 }),
-          ...termFields(true),
-        ],
-      },
-      'field',
-    ),
+    dialogOf({
+      purpose: { for: 'new-token' },
+      title: 'New token',
+      action: 'Create',
+      notes,
+      fields: [
+        choiceField(
+          'Project',
+          active.map(({ id, name }) => ({ value: id, label: name })),
+          chosen,
+        ),
+        ...termFields(false),
+        textField('Expires in', { line: lineOf('24h'), hint: '90m, 48h, 7d', width: 10 }),
+        ...termFields(true),
+      ],
+    }),
   );
 }
 
@@ -74,18 +71,12 @@ export const newProject = (state: State): Transition => form(state, newProjectFo
 export const rename = (state: State, project: WireProject): Transition =>
   form(
     state,
-    dialogOf(
-      {
-        purpose: { for: 'rename', project },
-        title: `Rename project ${project.name}`,
-        action: 'Rename',
-        fields: [
-          textField('Name', { line: { text: project.name, caret: project.name.length }, width: 40 }),
-          reasonField(),
-        ],
-      },
-      'field',
-    ),
+    dialogOf({
+      purpose: { for: 'rename', project },
+      title: `Rename project ${project.name}`,
+      action: 'Rename',
+      fields: [textField('Name', { line: lineOf(project.name), width: 40 }), reasonField()],
+    }),
   );
 
 export const setKey = (state: State, project: WireProject): Transition => form(state, setKeyForm(project));
@@ -97,43 +88,40 @@ const TYPED_TO_PURGE = 'purge';
 export const purge = (state: State): Transition =>
   form(
     state,
-    dialogOf(
-      {
-        purpose: { for: 'purge', typed: state.target.isProtected ? TYPED_TO_PURGE : null },
-        title: 'Purge cached responses',
-        action: 'Purge',
-        fields: [
-          choiceField('What', [
-            { value: 'url', label: 'one URL' },
-            { value: 'project', label: 'one project' },
-            { value: 'all', label: 'everything' },
+    dialogOf({
+      purpose: { for: 'purge', typed: state.target.isProtected ? TYPED_TO_PURGE : null },
+      title: 'Purge cached responses',
+      action: 'Purge',
+      fields: [
+        choiceField('What', [
+          { value: 'url', label: 'one URL' },
+          { value: 'project', label: 'one project' },
+          { value: 'all', label: 'everything' },
+        ]),
+        {
+          ...choiceField('Method', [
+            { value: 'GET', label: 'GET' },
+            { value: 'POST', label: 'POST' },
           ]),
-          {
-            ...choiceField('Method', [
-              { value: 'GET', label: 'GET' },
-              { value: 'POST', label: 'POST' },
-            ]),
-            onlyIf: { field: 'What', among: ['url'] },
-          },
-          textField('Path', {
-            line: { text: '/v1/', caret: 4 },
-            hint: 'including the query',
-            width: 40,
-            onlyIf: { field: 'What', among: ['url'] },
-          }),
-          {
-            ...choiceField(
-              'Project',
-              (state.projects.all ?? []).map(({ id, name }) => ({ value: id, label: name })),
-            ),
-            onlyIf: { field: 'What', among: ['project'] },
-          },
-          reasonField(),
-          ...(state.target.isProtected ? [textField(confirmationOf(TYPED_TO_PURGE), { width: 30 })] : []),
-        ],
-      },
-      'field',
-    ),
+          onlyIf: { field: 'What', among: ['url'] },
+        },
+        textField('Path', {
+          line: lineOf('/v1/'),
+          hint: 'including the query',
+          width: 40,
+          onlyIf: { field: 'What', among: ['url'] },
+        }),
+        {
+          ...choiceField(
+            'Project',
+            (state.projects.all ?? []).map(({ id, name }) => ({ value: id, label: name })),
+          ),
+          onlyIf: { field: 'What', among: ['project'] },
+        },
+        reasonField(),
+        ...(state.target.isProtected ? [textField(confirmationOf(TYPED_TO_PURGE), { width: 30 })] : []),
+      ],
+    }),
   );
 
 function form(state: State, dialog: Dialog): Transition {
@@ -200,10 +188,10 @@ export function submitted(state: State, dialog: Dialog): Transition {
     const [sent, ...effects] = send(state, change, given, { form: dialog });
     return [withLayer(sent, { ...dialog, awaited: change, problem: null }), ...effects];
   }
-  const closed = { ...state, layers: state.layers.slice(0, -1) };
+  const below = closed(state);
   const { purpose } = dialog;
-  if (purpose.for !== 'change') return send(closed, change, given, { form: dialog });
-  return purpose.reversal ? sendReversal(closed, purpose.reversal, given) : send(closed, change, given);
+  if (purpose.for !== 'change') return send(below, change, given, { form: dialog });
+  return purpose.reversal ? sendReversal(below, purpose.reversal, given) : send(below, change, given);
 }
 
 function changeOf(dialog: Dialog): ChangeRequest | Problem {

@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import type { WireEvent } from '../../../daemon/api/contract.js';
 import { plainLines } from '../screens/rendering.js';
-import { curlCommand } from '../../../tui/state/curl-command.js';
+import { curlCommand } from '../../../console/query/command.js';
 import { request } from '../screens/screen-fixture.js';
 import { Operator } from '../operator.js';
 import { at, project, SimulatedDaemon, token } from '../simulated.js';
