@@ -2,7 +2,7 @@
 import { actionAt, advanced, cancelAt, focusBy, listAbandoned, scrolledBy, selectedBy } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
-import { checkCancelled } from '../state/key-forms.js';
+import { checkCancelled } from '../state/provider-forms.js';
 import { lineOf } from '../state/line.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
@@ -119,7 +119,7 @@ const ofWaiting: readonly Binding[] = [
     meaning: 'cancel the check of the key, and go back to the form',
     footer: 1,
     isAlwaysShown: true,
-    run: checkCancelled,
+    run: onLayer('dialog', checkCancelled),
   },
 ];
 

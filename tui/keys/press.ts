@@ -3,7 +3,7 @@ import * as commandLine from '../state/command-line.js';
 import { hasOpenList, pasted, takesText, typed } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
-import { edited, inserted, type Line } from '../state/line.js';
+import { edited, inserted, isTextKey, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
 import type { ContextChoice, Layer } from '../state/layers.js';
 import { andThen, layer, type State, type Transition, view, withLayer } from '../state/state.js';
@@ -79,7 +79,7 @@ function pressedInScope(state: State, pressed: string): Transition | undefined {
   const top = layer(state);
   // Letters go to the input line.
   const isWaiting = keyScopeOf(state) === 'waiting';
-  const isTyped = top !== undefined && !isWaiting && isText(pressed) && takesLetters(top);
+  const isTyped = top !== undefined && !isWaiting && isTextKey(pressed) && takesLetters(top);
   const binding = isTyped ? undefined : bindingFor(state, pressed);
   // Keys pressed before the list is loaded refer to the list, so they are queued.
   if (binding && top?.kind === 'contexts' && top.all === null && !binding.closesLayer)
@@ -95,8 +95,6 @@ const MAX_QUEUED_KEYS = 32;
 const queued = (state: State, top: ContextChoice, pressed: string): Transition => [
   withLayer(state, { ...top, queuedKeys: [...top.queuedKeys, pressed].slice(0, MAX_QUEUED_KEYS) }),
 ];
-
-const isText = (pressed: string) => pressed === 'space' || [...new Intl.Segmenter().segment(pressed)].length === 1;
 
 const takesLetters = (top: Layer) => (top.kind === 'dialog' ? takesText(top) : lineIn(top) !== null);
 

@@ -51,6 +51,3 @@ export function keyOfName(written: string): { key: string } | { problem: string 
 function withModifiers(modifiers: ReadonlySet<string>, base: string): string {
   return [...MODIFIERS.filter((one) => modifiers.has(one)), base].join('+');
 }
-
-/** Whether the key is text in an input line. */
-export const isTextKey = (key: string) => key === 'space' || [...new Intl.Segmenter().segment(key)].length === 1;

@@ -10,8 +10,9 @@ import { nearest } from '../../console/nearest.js';
 import { isFixedKey, keyShown, type KeyScope, type NamedBinding, withCustomKeys } from '../keys/binding.js';
 import { BINDINGS } from '../keys/press.js';
 import { SCREEN_BINDINGS } from '../keys/screens.js';
+import { isTextKey } from '../state/line.js';
 import type { CustomKeys } from '../state/state.js';
-import { isTextKey, keyOfName } from './key-syntax.js';
+import { keyOfName } from './key-syntax.js';
 import { isProblem, isTable, readToml, type SettingsProblem } from './toml.js';
 
 /** The keys of an action, as far as the keys file sets them. */

@@ -1,7 +1,7 @@
 /** Key handling in dialogs: moving between fields and buttons, and editing a field. */
 import type { Dialog, Field, Label } from './layers.js';
 import * as chooser from './chooser.js';
-import { concealed, edited, EMPTY_LINE, inserted, isOneCharacter, lineOf } from './line.js';
+import { concealed, edited, EMPTY_LINE, inserted, isTextKey, lineOf } from './line.js';
 
 /** An invalid value. */
 export interface Problem {
@@ -14,12 +14,15 @@ type Draft = Omit<Dialog, 'kind' | 'more' | 'items' | 'notes' | 'fields' | 'focu
   Partial<Pick<Dialog, 'more' | 'items' | 'notes' | 'fields'>>;
 
 /** Creates a dialog. The focus is on the first field that leaves a choice, or on a button if no field is required. */
-export function dialogOf(draft: Draft, first: 'field' | 'cancel' | 'action'): Dialog {
+export function dialogOf(draft: Draft, first: 'field' | 'cancel' | 'action' = 'field'): Dialog {
   const fields = draft.fields ?? [];
   const button = first === 'cancel' ? fields.length : fields.length + 1;
   const focus = first === 'field' ? Math.max(0, fields.findIndex(isEditable)) : button;
   return { kind: 'dialog', more: 0, items: [], notes: [], ...draft, fields, focus, scrolled: 0, problem: null };
 }
+
+export const note = (words: string) => ({ words, isWarning: false });
+export const warning = (words: string) => ({ words, isWarning: true });
 
 const isText = ({ choices }: Field) => choices === undefined;
 const isEditable = ({ choices }: Field) => choices === undefined || choices.length > 1;
@@ -119,7 +122,7 @@ export function typed(dialog: Dialog, key: string): Dialog | undefined {
   const field = focused(dialog);
   if (!field) {
     if (key === 'left' || key === 'right') return focusBy(dialog, key === 'left' ? -1 : 1);
-    const inText = isOneCharacter(key) ? onFirstText(dialog) : undefined;
+    const inText = isTextKey(key) ? onFirstText(dialog) : undefined;
     return inText && typed(inText, key);
   }
   if (field.choices) {

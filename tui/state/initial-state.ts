@@ -1,60 +1,20 @@
 /** The state before any data is loaded. */
 import { NOT_CONNECTED } from './connection.js';
-import type { Target } from './exchange.js';
 import { emptyFeed } from './feed.js';
 import { NO_PROJECTS } from './projects.js';
-import { NOTHING_SAVED, type Saved } from './saved.js';
-import type { CustomKeys, Look, Skins, State, Tab } from './state.js';
+import { NOTHING_SAVED } from './saved.js';
+import type { State, Tab } from './state.js';
 import { NO_TOKENS } from './tokens.js';
 import { NO_TOP } from './top.js';
 
-export interface InitialStateOptions {
-  size: State['size'];
-  look: Look;
-  target: Target;
-  nowMs: number;
-  tab: Tab;
-  refreshMs: number;
-  customKeys?: CustomKeys;
-  skins?: Skins;
-  commandHistory?: readonly string[];
-  saved?: Saved;
-  quitEnds?: string | null;
-  /** What is wrong with the operator's settings. */
-  problems?: readonly string[];
-}
-
-export const initialState = ({
-  size,
-  look,
-  target,
-  nowMs,
-  tab,
-  refreshMs,
-  customKeys = new Map(),
-  skins = { current: 'default', all: new Map() },
-  commandHistory = [],
-  saved = NOTHING_SAVED,
-  quitEnds = null,
-  problems = [],
-}: InitialStateOptions): State => ({
-  size,
-  look,
-  customKeys,
-  skins,
-  commandHistory,
+/** What belongs to one daemon. */
+const NO_DATA = {
   contexts: null,
-  saved,
+  saved: NOTHING_SAVED,
   viewCounts: new Map(),
-  nowMs,
-  target,
   connection: NOT_CONNECTED,
   switchingTo: null,
-  quitEnds,
   isPaused: false,
-  refreshMs,
-  views: [{ screen: tab }],
-  layers: problems.length === 0 ? [] : [{ kind: 'notice', title: 'Your settings', sentences: problems, scrolled: 0 }],
   lastClick: null,
   message: null,
   undoHistory: { undo: [], redo: [] },
@@ -69,17 +29,33 @@ export const initialState = ({
   events: emptyFeed(),
   cache: { cache: null, preview: null },
   top: NO_TOP,
+} satisfies Partial<State>;
+
+export type InitialStateOptions = Pick<State, 'size' | 'look' | 'target' | 'nowMs' | 'refreshMs'> &
+  Partial<Pick<State, 'customKeys' | 'skins' | 'commandHistory' | 'saved' | 'quitEnds'>> & {
+    tab: Tab;
+    /** What is wrong with the operator's settings. */
+    problems?: readonly string[];
+  };
+
+export const initialState = ({ tab, problems = [], ...given }: InitialStateOptions): State => ({
+  customKeys: new Map(),
+  skins: { current: 'default', all: new Map() },
+  commandHistory: [],
+  quitEnds: null,
+  ...NO_DATA,
+  ...given,
+  views: [{ screen: tab }],
+  layers: problems.length === 0 ? [] : [{ kind: 'notice', title: 'Your settings', sentences: problems, scrolled: 0 }],
 });
 
 /** Resets the state for another daemon. The dialog of a secret that was not stored yet stays open. */
 export function resetForDaemon(before: State): State {
-  const {
-    views: [first],
-    layers,
-  } = before;
-  const next = initialState({
+  const [first] = before.views;
+  return {
     ...before,
-    tab: first && !('id' in first) ? first.screen : 'tokens',
-  });
-  return { ...next, layers: layers.filter(({ kind }) => kind === 'reveal') };
+    ...NO_DATA,
+    views: [{ screen: first && !('id' in first) ? first.screen : 'tokens' }],
+    layers: before.layers.filter(({ kind }) => kind === 'reveal'),
+  };
 }

@@ -75,11 +75,11 @@ const ALIASES: Readonly<Record<string, string>> = {
 export function edited(line: Line, key: string): Line | undefined {
   const edit = EDITS[ALIASES[key] ?? key];
   if (edit) return edit(line);
-  const letter = key === 'space' ? ' ' : key;
-  return isOneCharacter(letter) ? inserted(line, letter) : undefined;
+  return isTextKey(key) ? inserted(line, key === 'space' ? ' ' : key) : undefined;
 }
 
-export const isOneCharacter = (key: string) => [...characters.segment(key)].length === 1;
+/** Whether the key is text in an input line. */
+export const isTextKey = (key: string) => key === 'space' || [...characters.segment(key)].length === 1;
 
 /** In UTF-16 units: longer than any reasonable path, key or filter. */
 const MAX_LENGTH = 4_096;

@@ -3,7 +3,7 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { listRows } from './rows.js';
 import { PROJECT_ORDERS, type ProjectOrder, type ProjectsState, type State } from './state.js';
-import { invalidated, withPending, cursorRow, emptyWindow, move, pagesToRequest, received } from './window.js';
+import { cursorRow, emptyWindow, move, withAllRows } from './window.js';
 
 export const NO_PROJECTS: ProjectsState = {
   all: null,
@@ -12,10 +12,6 @@ export const NO_PROJECTS: ProjectsState = {
   isDescending: false,
   order: 'name',
 };
-
-export function loaded(state: State, all: readonly WireProject[]): State {
-  return arranged(state, { all });
-}
 
 /** Adjusts the list to another height. */
 export const fitted = (state: State): State => ({
@@ -31,13 +27,7 @@ export function arranged(state: State, change: Partial<ProjectsState>): State {
   const { matches } = parseFilter(filter, 'projects', { projects: all });
   const items = all.filter(matches).sort(byOrder(order));
   if (isDescending) items.reverse();
-  const rows = listRows(state);
-  // All projects are one page.
-  const window = invalidated(projects.window);
-  const [page] = pagesToRequest(window, rows);
-  if (!page) return { ...state, projects };
-  const data = { items, next: null, total: items.length };
-  return { ...state, projects: { ...projects, window: received(withPending(window, [page]), page, data, rows) } };
+  return { ...state, projects: { ...projects, window: withAllRows(projects.window, items, listRows(state)) } };
 }
 
 const byOrder = (order: ProjectOrder) => (one: WireProject, other: WireProject) =>

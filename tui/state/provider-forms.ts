@@ -1,4 +1,4 @@
-/** The provider of a project and its key: their fields in forms, and the form that changes it. */
+/** The provider of a project and its key: their fields, and the forms of a new project, another provider and another key. */
 import type { WireProject } from '../../daemon/api/contract.js';
 import {
   authTitle,
@@ -14,15 +14,26 @@ import {
   UpstreamIncomplete,
   WITH_BASE_URL,
 } from '../../daemon/api/providers.js';
-import { type MissingUsage, MISSING_USAGES, UPSTREAM_AUTHS } from '../../daemon/api/vocabulary.js';
-import { choiceField, dialogOf, isOn, type Problem, reasonField, textField, toggleField, valueOf } from './dialog.js';
+import { MISSING_USAGES, type MissingUsage, UPSTREAM_AUTHS } from '../../daemon/api/vocabulary.js';
+import {
+  choiceField,
+  dialogOf,
+  isOn,
+  note,
+  type Problem,
+  reasonField,
+  textField,
+  toggleField,
+  valueOf,
+} from './dialog.js';
 import type { ChangeRequest, NewKey } from './exchange.js';
 import type { Dialog, Field } from './layers.js';
 import { lineOf } from './line.js';
 import { Secret } from './secret.js';
+import { type State, type Transition, withLayer } from './state.js';
 
 /** @param before the project's provider; undefined for a new project. */
-export function providerFields(before?: ProjectUpstream): Field[] {
+function providerFields(before?: ProjectUpstream): Field[] {
   const chosen = before ? formProviderOf(before) : DEFAULT_PROVIDER;
   const baseUrl = WITH_BASE_URL.includes(chosen) ? (before?.upstream_base_url ?? '') : '';
   const providers = FORM_PROVIDERS.map(([value, label]) => ({ value, label }));
@@ -43,7 +54,7 @@ export function providerFields(before?: ProjectUpstream): Field[] {
 }
 
 /** @param before the project; undefined for a new one. */
-export const missingUsageField = (before?: WireProject): Field =>
+const missingUsageField = (before?: WireProject): Field =>
   choiceField(
     'Missing usage',
     MISSING_USAGES.map((value) => ({ value, label: missingUsageTitle(value) })),
@@ -51,27 +62,23 @@ export const missingUsageField = (before?: WireProject): Field =>
   );
 
 export const setProviderForm = (project: WireProject): Dialog =>
-  dialogOf(
-    {
-      purpose: { for: 'set-provider', project },
-      title: `Change the provider of project ${project.name}`,
-      action: 'Change',
-      notes: [
-        {
-          words: `Now: ${whereNow(project)}. A stored key is only sent to the host that it was given for: a provider on another host needs its key.`,
-          isWarning: false,
-        },
-      ],
-      fields: [
-        ...providerFields(project),
-        missingUsageField(project),
-        keyField('empty: keep the key, on the same host'),
-        reasonField(),
-        checkField(),
-      ],
-    },
-    'field',
-  );
+  dialogOf({
+    purpose: { for: 'set-provider', project },
+    title: `Change the provider of project ${project.name}`,
+    action: 'Change',
+    notes: [
+      note(
+        `Now: ${whereNow(project)}. A stored key is only sent to the host that it was given for: a provider on another host needs its key.`,
+      ),
+    ],
+    fields: [
+      ...providerFields(project),
+      missingUsageField(project),
+      keyField('empty: keep the key, on the same host'),
+      reasonField(),
+      checkField(),
+    ],
+  });
 
 const whereNow = (project: WireProject) =>
   project.upstream_base_url === null
@@ -126,11 +133,10 @@ export function providerChange(dialog: Dialog, project: WireProject): ChangeRequ
 /** The key becomes part of a header line. */
 const KEY = /^[\x21-\x7e]{1,512}$/;
 
-export const keyField = (hint = 'never shown again') =>
-  textField("Provider's key", { isSecret: true, hint, width: 40 });
+const keyField = (hint = 'never shown again') => textField("Provider's key", { isSecret: true, hint, width: 40 });
 
 /** On, unless the operator turns it off. */
-export const checkField = () => toggleField('Check', true, 'with the provider, before the key is stored');
+const checkField = () => toggleField('Check', true, 'with the provider, before the key is stored');
 
 export function keyIn(dialog: Dialog): { key: NewKey } | Problem {
   const key = valueOf(dialog, "Provider's key").trim();
@@ -138,4 +144,40 @@ export function keyIn(dialog: Dialog): { key: NewKey } | Problem {
   return KEY.test(key)
     ? { key: { secret: new Secret(key), isToCheck: isOn(dialog, 'Check') } }
     : { field: "Provider's key", words: 'A key must be 1 to 512 visible ASCII characters without spaces' };
+}
+
+export const newProjectForm = (): Dialog =>
+  dialogOf({
+    purpose: { for: 'new-project' },
+    title: 'New project',
+    action: 'Create',
+    fields: [textField('Name', { width: 40 }), ...providerFields(), missingUsageField(), keyField(), checkField()],
+  });
+
+export const setKeyForm = (project: WireProject): Dialog =>
+  dialogOf({
+    purpose: { for: 'set-key', project },
+    title: `Change the key of project ${project.name}`,
+    action: 'Set key',
+    notes: [
+      note(
+        `${endOf(project)}Requests in flight keep the old one. The project's cached responses are removed. This cannot be undone.`,
+      ),
+    ],
+    fields: [keyField(), reasonField(), checkField()],
+  });
+
+/** The hint of a short key is empty. */
+const endOf = ({ api_key_hint: hint }: WireProject) => (hint === '' ? '' : `The current key ends in …${hint}. `);
+
+/** Whether the form of the change stays open until the provider has responded to the check of the key. */
+export const awaitsCheck = (change: ChangeRequest): boolean => 'key' in change && change.key.isToCheck;
+
+/** Stops the check. The form stays open, with what was entered. */
+export function checkCancelled(state: State, dialog: Dialog): Transition {
+  const { awaited } = dialog;
+  const pendingChanges = state.pendingChanges.filter(({ change }) => change !== awaited);
+  // The daemon may have received the provider's response just before.
+  const problem = 'Cancelled. Nothing was stored, unless the provider had just accepted the key';
+  return [withLayer({ ...state, pendingChanges }, { ...dialog, awaited: null, problem }), { do: 'stop' }];
 }

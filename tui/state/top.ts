@@ -13,7 +13,7 @@ import {
 import type { DataRequest } from './exchange.js';
 import { listRows } from './rows.js';
 import { type State, TOP_ORDERS, type TopItem, type TopOrder, type TopState } from './state.js';
-import { cursorRow, emptyWindow, invalidated, move, moveTo, pagesToRequest, received, withPending } from './window.js';
+import { cursorRow, emptyWindow, move, moveTo, withAllRows } from './window.js';
 
 export const NO_TOP: TopState = {
   by: 'token',
@@ -63,13 +63,7 @@ function arranged(state: State): State {
   items.sort(
     top.isReversed ? (one, other) => compared(other, one, order) : (one, other) => compared(one, other, order),
   );
-  const rows = listRows(state);
-  // All rows are one page.
-  const window = invalidated(top.window);
-  const [page] = pagesToRequest(window, rows);
-  if (!page) return state;
-  const data = { items, next: null, total: items.length };
-  return { ...state, top: { ...top, window: received(withPending(window, [page]), page, data, rows) } };
+  return withWindow(state, withAllRows(top.window, items, listRows(state)));
 }
 
 const idOf = ({ token_id: token, project_id: project, model }: WireTopRow) =>

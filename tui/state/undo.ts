@@ -3,7 +3,8 @@
  * reverted. What was done long ago, or in part only, or would revoke tokens, is confirmed first.
  */
 import { relativeTime } from '../../daemon/api/formats.js';
-import { confirm, nameOf, note, send, titleOf, where } from './changes.js';
+import { confirm, nameOf, send, titleOf, where } from './changes.js';
+import { note } from './dialog.js';
 import type { ChangeRequest, ChangeResult, Reversal } from './exchange.js';
 import { type State, type Transition, type UndoHistory, withMessage } from './state.js';
 

@@ -19,7 +19,6 @@ import * as project from './project.js';
 import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
-import { NOTHING_SAVED } from './saved.js';
 import { withCount } from './saved-views.js';
 import type { Reveal } from './layers.js';
 import {
@@ -104,7 +103,7 @@ function reduced(state: State, action: Action, press: Press): Transition {
     case 'connected':
       return begun(
         withMessage(
-          { ...resetForDaemon(state), target: action.target, saved: action.saved ?? NOTHING_SAVED },
+          { ...resetForDaemon(state), target: action.target, ...(action.saved && { saved: action.saved }) },
           `Connected to ${nameOf(action.target)}`,
           'good',
         ),
@@ -201,7 +200,7 @@ const DATA_REDUCERS: DataReducers = {
   expiring: (state, _, { items }) => [{ ...state, overview: { ...state.overview, expiring: items } }],
   token: (state, _, data) => [token.loaded(state, data)],
   allTokens: (state, _, data) => [tokens.allTokensReceived(state, data)],
-  projects: (state, _, data) => [projects.loaded(state, data)],
+  projects: (state, _, data) => [projects.arranged(state, { all: data })],
   usage: (state, { query }, data) =>
     query.token_id === undefined
       ? [

@@ -123,11 +123,11 @@ export function cursorRow<T extends Identified>(window: Window<T>): T | undefine
   return rowAt(window, window.cursorIndex);
 }
 
-/** Whether any page was loaded yet. */
 /** All rows in memory that are in the list. */
 export const loadedRows = <T extends Identified>({ head, tail }: Window<T>): readonly T[] =>
   [...head.pages, ...tail.pages].flatMap(({ rows }) => rows ?? []);
 
+/** Whether any page was loaded yet. */
 export const isLoaded = ({ head, tail }: Window<Identified>): boolean => head.pages.length + tail.pages.length > 0;
 
 /** Whether every visible row is loaded. */
@@ -220,6 +220,19 @@ export function received<T extends Identified>(
     ...(isNewest && { total, totalRound: page.round }),
   };
   return withCursorRestored(before, after, visibleRows);
+}
+
+/** Replaces the rows of a list that is whole in memory. */
+export function withAllRows<T extends Identified>(
+  before: Window<T>,
+  items: readonly T[],
+  visibleRows: number,
+): Window<T> {
+  const window = invalidated(before);
+  const [page] = pagesToRequest(window, visibleRows);
+  if (!page) return before;
+  const whole = { items, next: null, total: items.length };
+  return received(withPending(window, [page]), page, whole, visibleRows);
 }
 
 /** Updates a row, for example from the response to a change. It keeps its position until its page is loaded again. */
