@@ -7,6 +7,8 @@ export type Block =
   /** Preformatted lines, such as commands to copy. */
   | { lines: readonly string[] };
 
+export const terms = (texts: Readonly<Record<string, string>>): Block => ({ entries: Object.entries(texts) });
+
 const LONGEST_LINE = 100;
 const WIDEST_TERM = 32;
 const NARROWEST_TEXT = 24;

@@ -1,11 +1,12 @@
 /** The prose of the manual pages that the declarations of the commands do not contain, by the first word of the command line. */
 import { PROFILE_NAMES } from '../profiles.js';
-import type { Block } from '../help/prose.js';
+import { type Block, terms } from '../help/prose.js';
 import { commandBlock, keySection } from './keys.js';
 
 export interface Description {
   description: readonly Block[];
-  sections?: readonly (readonly [title: string, contents: readonly Block[]])[];
+  /** By their titles. */
+  sections?: Readonly<Record<string, readonly Block[]>>;
   exitStatus?: string;
   seeAlso?: readonly string[];
 }
@@ -24,74 +25,41 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Runs the proxy until it receives a signal. It logs to standard output, one record per line (`LOG_FORMAT`). Settings come from the environment, from the file in `--env-file`, and from systemd credentials, in this order.',
       'The daemon listens on `LISTEN_ADDR`. `/v1` is for clients, and `/manage` is for operators. `/live` shows whether the daemon is running, and `/ready` whether it can serve requests. `GET /manage/openapi.json` describes the management API as OpenAPI 3.1.',
     ],
-    sections: [
-      [
-        'SIGNALS',
-        [
-          {
-            entries: [
-              ['SIGHUP', 'Reads the settings again and applies those that do not need a restart.'],
-              [
-                'SIGTERM, SIGINT',
-                'Stops the daemon. `/ready` responds with 503 immediately, new connections are accepted for `SHUTDOWN_DELAY`, and requests in flight then have `SHUTDOWN_GRACE` to finish. A second signal stops the daemon immediately.',
-              ],
-            ],
-          },
-        ],
+    sections: {
+      SIGNALS: [
+        terms({
+          SIGHUP: 'Reads the settings again and applies those that do not need a restart.',
+          'SIGTERM, SIGINT':
+            'Stops the daemon. `/ready` responds with 503 immediately, new connections are accepted for `SHUTDOWN_DELAY`, and requests in flight then have `SHUTDOWN_GRACE` to finish. A second signal stops the daemon immediately.',
+        }),
       ],
-      [
-        'SYSTEMD',
-        [
-          'The package contains units in config/systemd: `llmp.service`, and `llmp@.service` for several instances (`llmp@1` uses /etc/llmp/llmp-1.env and its own folders), with files that create their users and folders. The units read `/etc/llmp/llmp.env`, which the group llmp can read, and the management token in `/etc/llmp/credentials/management-token`, which only root can read. `ENCRYPTION_KEY`, `ENCRYPTION_KEY_PREVIOUS`, `DATABASE_URL` and `REDIS_PASSWORD` can also be credentials: `/etc/credstore/llmp.encryption-key`, `llmp.database-url` and so on. The settings file takes precedence over credentials.',
-          'Each unit sets `MemoryHigh=1G`. Node.js derives a heap limit of about 550 MB from it, and the daemon responds with 503 while more than nine tenths of its heap are in use. Raise the limit with `systemctl edit llmp`. `systemctl reload` checks the settings first, but without credentials, because systemd passes them to the daemon only.',
-          {
-            entries: [
-              [
-                'up',
-                'The unit is up when the daemon listens and is ready. It also counts as up while migrations wait for an operator, and when the database has been unreachable for 20 seconds. `systemctl status` then shows what is missing, as `/ready` does, and the daemon serves requests as soon as it is available. Migrations at startup have no time limit.',
-              ],
-              [
-                'status line',
-                'Missing and degraded parts, requests per second over the last minute, requests in flight, and active tokens. It is updated every five seconds.',
-              ],
-              [
-                'reload',
-                'Checks the settings first. If a setting is wrong, `systemctl reload` fails and nothing changes. Credentials are read at startup only.',
-              ],
-              [
-                'watchdog',
-                'Checks the event loop, not the database. systemd restarts a process that does not respond for `WatchdogSec=` (60 s).',
-              ],
-              [
-                'stop',
-                'Can take `SHUTDOWN_DELAY` plus `SHUTDOWN_GRACE`, plus half a minute to write remaining data, regardless of `TimeoutStopSec=`.',
-              ],
-              ['wrong settings', 'The daemon exits with status 78 and is not restarted.'],
-              [
-                'ports below 1024',
-                'Add `AmbientCapabilities=CAP_NET_BIND_SERVICE`, `CapabilityBoundingSet=CAP_NET_BIND_SERVICE` and `PrivateUsers=no` with `systemctl edit llmp`.',
-              ],
-            ],
-          },
-          'In the journal each log record is a line with its priority (`journalctl -u llmp -p warning`) and without its own timestamp.',
-        ],
+      SYSTEMD: [
+        'The package contains units in config/systemd: `llmp.service`, and `llmp@.service` for several instances (`llmp@1` uses /etc/llmp/llmp-1.env and its own folders), with files that create their users and folders. The units read `/etc/llmp/llmp.env`, which the group llmp can read, and the management token in `/etc/llmp/credentials/management-token`, which only root can read. `ENCRYPTION_KEY`, `ENCRYPTION_KEY_PREVIOUS`, `DATABASE_URL` and `REDIS_PASSWORD` can also be credentials: `/etc/credstore/llmp.encryption-key`, `llmp.database-url` and so on. The settings file takes precedence over credentials.',
+        'Each unit sets `MemoryHigh=1G`. Node.js derives a heap limit of about 550 MB from it, and the daemon responds with 503 while more than nine tenths of its heap are in use. Raise the limit with `systemctl edit llmp`. `systemctl reload` checks the settings first, but without credentials, because systemd passes them to the daemon only.',
+        terms({
+          up: 'The unit is up when the daemon listens and is ready. It also counts as up while migrations wait for an operator, and when the database has been unreachable for 20 seconds. `systemctl status` then shows what is missing, as `/ready` does, and the daemon serves requests as soon as it is available. Migrations at startup have no time limit.',
+          'status line':
+            'Missing and degraded parts, requests per second over the last minute, requests in flight, and active tokens. It is updated every five seconds.',
+          reload:
+            'Checks the settings first. If a setting is wrong, `systemctl reload` fails and nothing changes. Credentials are read at startup only.',
+          watchdog:
+            'Checks the event loop, not the database. systemd restarts a process that does not respond for `WatchdogSec=` (60 s).',
+          stop: 'Can take `SHUTDOWN_DELAY` plus `SHUTDOWN_GRACE`, plus half a minute to write remaining data, regardless of `TimeoutStopSec=`.',
+          'wrong settings': 'The daemon exits with status 78 and is not restarted.',
+          'ports below 1024':
+            'Add `AmbientCapabilities=CAP_NET_BIND_SERVICE`, `CapabilityBoundingSet=CAP_NET_BIND_SERVICE` and `PrivateUsers=no` with `systemctl edit llmp`.',
+        }),
+        'In the journal each log record is a line with its priority (`journalctl -u llmp -p warning`) and without its own timestamp.',
       ],
-      [
-        'FILES',
-        [
-          {
-            entries: [
-              ['data/llmp.db', 'The database, unless `DATABASE_URL` names another one.'],
-              [
-                'data/llmp.db.key',
-                'The encryption key, if `ENCRYPTION_KEY` is not set. Back it up separately from the database.',
-              ],
-              ['data/audit.log, data/audit-use.log', 'The audit files.'],
-            ],
-          },
-        ],
+      FILES: [
+        terms({
+          'data/llmp.db': 'The database, unless `DATABASE_URL` names another one.',
+          'data/llmp.db.key':
+            'The encryption key, if `ENCRYPTION_KEY` is not set. Back it up separately from the database.',
+          'data/audit.log, data/audit-use.log': 'The audit files.',
+        }),
       ],
-    ],
+    },
     exitStatus:
       '0 after SIGTERM or SIGINT; 69 if an address is in use; 70 after an internal error; 77 if a file cannot be read or written; 78 if a setting is wrong or another daemon uses the database; 130 or 143 after a second signal.',
     seeAlso: [...SETTINGS, 'systemctl(1)', 'systemd.exec(5)'],
@@ -101,28 +69,18 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Reads the events that daemons publish to a Redis stream (`REDIS_ADDR`), and forwards them to a file or a service (`DISPATCHER_SERVICE`). Several dispatchers can share the work. An event is acknowledged after the service has accepted it. Delivery is therefore at least once: an event can be delivered twice, with the same ID, and is lost only if Redis trims the stream first.',
       'If the service refuses an event five times by itself, the event is moved to `llmp:events:dead`; `--replay-dead` moves such events back. If the service refuses the API key, the dispatcher pauses and tries again once a minute.',
     ],
-    sections: [
-      [
-        'SIGNALS',
-        [
-          {
-            entries: [
-              ['SIGHUP', 'Reopens the file of `DISPATCHER_SERVICE=file`, and retries a refused API key.'],
-              [
-                'SIGTERM, SIGINT',
-                'Stops the dispatcher. Deliveries in progress have `SHUTDOWN_GRACE` to finish; other dispatchers take over the remaining events.',
-              ],
-            ],
-          },
-        ],
+    sections: {
+      SIGNALS: [
+        terms({
+          SIGHUP: 'Reopens the file of `DISPATCHER_SERVICE=file`, and retries a refused API key.',
+          'SIGTERM, SIGINT':
+            'Stops the dispatcher. Deliveries in progress have `SHUTDOWN_GRACE` to finish; other dispatchers take over the remaining events.',
+        }),
       ],
-      [
-        'SYSTEMD',
-        [
-          '`llmp-dispatcher.service` runs as its own user, who can read `/etc/llmp/llmp.env` but none of the data of the daemon. `DISPATCHER_API_KEY` and `REDIS_PASSWORD` can be credentials: `/etc/credstore/llmp.dispatcher-api-key` and `llmp.redis-password`. The unit is up when the dispatcher reads the stream, or when Redis has been unreachable for 20 seconds. A service that fails is shown in the status line and does not stop the unit. For everything else see llmp-daemon(8).',
-        ],
+      SYSTEMD: [
+        '`llmp-dispatcher.service` runs as its own user, who can read `/etc/llmp/llmp.env` but none of the data of the daemon. `DISPATCHER_API_KEY` and `REDIS_PASSWORD` can be credentials: `/etc/credstore/llmp.dispatcher-api-key` and `llmp.redis-password`. The unit is up when the dispatcher reads the stream, or when Redis has been unreachable for 20 seconds. A service that fails is shown in the status line and does not stop the unit. For everything else see llmp-daemon(8).',
       ],
-    ],
+    },
     exitStatus:
       '0 after SIGTERM or SIGINT, or with `--once` after all events were forwarded; 69 if Redis, the service or an address is unavailable; 77 if a file cannot be written; 78 if a setting is wrong.',
     seeAlso: SETTINGS,
@@ -177,61 +135,37 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'While the daemon is unreachable, the last data stays on the screen with its age, changes are not sent, and llmp reconnects by itself. The secret of a new token can be shown once, with `v`.',
       'Copying uses the terminal (OSC 52). A terminal can ignore the request without an error. Within tmux, the text is copied to its paste buffer (`prefix ]` pastes it), and tmux passes it on to its terminal.',
     ],
-    sections: [
-      keySection(),
-      [
-        'COMMAND LINE',
-        [
-          '`:` opens a command line. Tab completes commands and names, also from a few of their letters, and up recalls earlier commands. The names of actions work as commands, too: `:mark all`.',
-          commandBlock(),
-        ],
+    sections: {
+      ...keySection(),
+      'COMMAND LINE': [
+        '`:` opens a command line. Tab completes commands and names, also from a few of their letters, and up recalls earlier commands. The names of actions work as commands, too: `:mark all`.',
+        commandBlock(),
       ],
-      [
-        'FILTER',
-        [
-          'A filter consists of words, which must be part of the name or the beginning of the ID, and of `key:value` terms. All of them must match. Use quotes around text with spaces, commas between alternatives, and `!` to negate:',
-          { lines: ['ci !old project:web state:active,limited expires:<2h used:>90%'] },
-        ],
+      FILTER: [
+        'A filter consists of words, which must be part of the name or the beginning of the ID, and of `key:value` terms. All of them must match. Use quotes around text with spaces, commas between alternatives, and `!` to negate:',
+        { lines: ['ci !old project:web state:active,limited expires:<2h used:>90%'] },
       ],
-      [
-        'FILES',
-        [
-          {
-            entries: [
-              [
-                '~/.config/llmp/theme.toml',
-                'A skin (`skin = "light"`: default, light, color-blind or none), and styles for roles of text: `[colors]` and lines such as `key = "bold #0550ae"`.',
-              ],
-              [
-                '~/.config/llmp/keys.toml',
-                'Other keys for actions: `[tokens]` and lines such as `revoke = "X"`. `llmp tui --print-keys` prints such a file.',
-              ],
-              [
-                '~/.config/llmp/views.toml',
-                'The views that `:save` has stored and the columns that were chosen, for each context. The terminal UI writes it; comments are lost.',
-              ],
-              [
-                '~/.local/state/llmp/tui-history',
-                'The last 200 commands of the command line, without those that contain a secret. With `XDG_STATE_HOME` it is llmp/tui-history there.',
-              ],
-            ],
-          },
-          'The first three are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
-        ],
+      FILES: [
+        terms({
+          '~/.config/llmp/theme.toml':
+            'A skin (`skin = "light"`: default, light, color-blind or none), and styles for roles of text: `[colors]` and lines such as `key = "bold #0550ae"`.',
+          '~/.config/llmp/keys.toml':
+            'Other keys for actions: `[tokens]` and lines such as `revoke = "X"`. `llmp tui --print-keys` prints such a file.',
+          '~/.config/llmp/views.toml':
+            'The views that `:save` has stored and the columns that were chosen, for each context. The terminal UI writes it; comments are lost.',
+          '~/.local/state/llmp/tui-history':
+            'The last 200 commands of the command line, without those that contain a secret. With `XDG_STATE_HOME` it is llmp/tui-history there.',
+        }),
+        'The first three are in the folder of the contexts file, see llmp-context(1). Only you may be able to write them. A mistake is reported with its line, and the default applies there.',
       ],
-      [
-        'ENVIRONMENT',
-        [
-          {
-            entries: [
-              ['LLMP_REDUCED_MOTION', 'Any value except 0: no animations.'],
-              ['COLUMNS, LINES', 'The size of the frame of `--once` without a terminal.'],
-              ['COLORTERM, FORCE_COLOR', 'The number of colors, if `TERM` does not determine it.'],
-            ],
-          },
-        ],
+      ENVIRONMENT: [
+        terms({
+          LLMP_REDUCED_MOTION: 'Any value except 0: no animations.',
+          'COLUMNS, LINES': 'The size of the frame of `--once` without a terminal.',
+          'COLORTERM, FORCE_COLOR': 'The number of colors, if `TERM` does not determine it.',
+        }),
       ],
-    ],
+    },
     exitStatus:
       '0 after quitting; 2 without a terminal; 6 if the daemon did not respond to `--once`; 129 if the terminal was closed, 130 after ^C, 143 after SIGTERM. For other codes see llmp(1).',
     seeAlso: ['llmp-context(1)', 'llmp-token(1)'],
@@ -242,21 +176,14 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
       '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over, or the token is revoked. While the daemon cannot be reached it prints the last token, until that expires.',
     ],
-    sections: [
-      [
-        'FILES',
-        [
-          {
-            entries: [
-              [
-                '$XDG_RUNTIME_DIR/llmp/token-*.json',
-                'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused.',
-              ],
-            ],
-          },
-        ],
+    sections: {
+      FILES: [
+        terms({
+          '$XDG_RUNTIME_DIR/llmp/token-*.json':
+            'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused.',
+        }),
       ],
-    ],
+    },
   },
   project: {
     description: [
@@ -323,21 +250,14 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'A context is a named daemon: its address, the source of its management token (a file, or a shell command), the default project for new tokens, and whether changes need a confirmation (`--protected`) or are refused (`--readonly`). A context contains no secrets.',
       '`-c NAME` or `LLMP_CONTEXT` selects a context for one command; the default is the current context. `--server` and `LLMP_SERVER` take precedence over contexts.',
     ],
-    sections: [
-      [
-        'FILES',
-        [
-          {
-            entries: [
-              [
-                '~/.config/llmp/config.toml',
-                'The contexts file. `LLMP_CONFIG` names another one; with `XDG_CONFIG_HOME` it is llmp/config.toml there. It must not be writable by other users.',
-              ],
-            ],
-          },
-        ],
+    sections: {
+      FILES: [
+        terms({
+          '~/.config/llmp/config.toml':
+            'The contexts file. `LLMP_CONFIG` names another one; with `XDG_CONFIG_HOME` it is llmp/config.toml there. It must not be writable by other users.',
+        }),
       ],
-    ],
+    },
   },
   status: {
     description: [
@@ -354,20 +274,15 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       'Prints a script with which the shell completes commands, options, their values and files and, with data from the daemon, token IDs and project names. Completion takes at most 800 ms; it never prompts, and it does not run a `--token-command`.',
     ],
-    sections: [
-      [
-        'INSTALLATION',
-        [
-          {
-            entries: [
-              ['bash', 'In ~/.bashrc: `source <(llmp completion bash)`'],
-              ['zsh', 'In ~/.zshrc, after compinit: `source <(llmp completion zsh)`'],
-              ['fish', 'Once: `llmp completion fish > ~/.config/fish/completions/llmp.fish`'],
-            ],
-          },
-        ],
+    sections: {
+      INSTALLATION: [
+        terms({
+          bash: 'In ~/.bashrc: `source <(llmp completion bash)`',
+          zsh: 'In ~/.zshrc, after compinit: `source <(llmp completion zsh)`',
+          fish: 'Once: `llmp completion fish > ~/.config/fish/completions/llmp.fish`',
+        }),
       ],
-    ],
+    },
   },
   man: {
     description: [

@@ -55,21 +55,13 @@ export function keyTables(customKeys: CustomKeys = new Map()): readonly { title:
   return tables.filter(({ rows }) => rows.length > 0);
 }
 
-/** The section of the manual page about keys: a title and a list for each place. */
-export const keySection = (customKeys?: CustomKeys): readonly [title: string, blocks: readonly Block[]] => [
-  KEYS,
-  [customKeys ? 'These are your keys, with those of your `keys.toml`.' : DEFAULT_KEYS, ...keyBlocks(customKeys)],
-];
+/** The section of the manual page about keys: a list for each place. */
+export const keySection = (customKeys?: CustomKeys): Readonly<Record<string, readonly Block[]>> => ({
+  KEYS: [customKeys ? 'These are your keys, with those of your `keys.toml`.' : DEFAULT_KEYS, ...keyBlocks(customKeys)],
+});
 
-const KEYS = 'KEYS';
 const DEFAULT_KEYS =
   'These are the default keys. `keys.toml` can give actions other keys: `llmp man tui` then shows yours, and `llmp tui --print-keys` lists them.';
-
-/** The sections of a page, with the keys in effect in place of the default ones. */
-export const withKeysInEffect = (
-  sections: readonly (readonly [title: string, blocks: readonly Block[]])[],
-  customKeys: CustomKeys,
-) => sections.map((section) => (section[0] === KEYS ? keySection(customKeys) : section));
 
 const keyBlocks = (customKeys?: CustomKeys): readonly Block[] =>
   keyTables(customKeys).flatMap(({ title, rows }): Block[] => [

@@ -60,7 +60,7 @@ function group(tree: Tree, word: string): string[] {
         ? [`### llmp ${path.join(' ')}`, escaped(sentence(command.summary)), ...commandBody(path, command)]
         : [];
     }),
-    ...(prose?.sections ?? []).flatMap(([title, blocks]) => [
+    ...Object.entries(prose?.sections ?? {}).flatMap(([title, blocks]) => [
       `**${capitalized(title.toLowerCase())}**`,
       ...blocks.map(markdown),
     ]),

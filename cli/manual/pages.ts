@@ -9,7 +9,7 @@ import { TOPICS } from '../help/topics.js';
 import type { Tree } from '../help/tree.js';
 import type { CustomKeys } from '../../tui/state/state.js';
 import { DESCRIPTIONS, OVERVIEW } from './descriptions.js';
-import { withKeysInEffect } from './keys.js';
+import { keySection } from './keys.js';
 
 /** Services are in section 8 of the manual, other commands in section 1. */
 const SERVICES: readonly string[] = ['daemon', 'dispatcher', 'admin'];
@@ -77,8 +77,8 @@ function pageOf(tree: Tree, word: string, customKeys?: CustomKeys): string {
     ...(below.length === 0 ? [] : ['.SH COMMANDS', ...below.flatMap(subsection)]),
     ...(own ? ['.SH OPTIONS', ...argumentAndOptions(own), ...paragraphs([OTHER_OPTIONS])] : []),
     ...examples(commands),
-    ...(customKeys ? withKeysInEffect(prose?.sections ?? [], customKeys) : (prose?.sections ?? [])).flatMap(
-      ([title, contents]) => section(title, contents),
+    ...Object.entries({ ...prose?.sections, ...(customKeys && keySection(customKeys)) }).flatMap(([title, contents]) =>
+      section(title, contents),
     ),
     ...chapter('EXIT STATUS', [prose?.exitStatus ?? 'See llmp(1).']),
     ...seeAlso(['llmp(1)', ...(prose?.seeAlso ?? []), 'llmp(7)']),
