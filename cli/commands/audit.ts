@@ -6,19 +6,18 @@ import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 import { auditVerify } from './audit-verify.js';
 import { command, type Invocation } from '../command.js';
-import { text, value } from '../option.js';
+import { text, value, type Values } from '../option.js';
 import { EXIT } from '../../console/failure.js';
-import { checkedId, wholeIdOf } from '../ids.js';
+import { idsIn, onlyIds, timesIn } from '../filters.js';
 import { limit, listed } from '../listing.js';
 import { queryArgument, queryIn, withOptions } from '../query.js';
-import { moment, timestampOf } from '../../console/span.js';
+import { moment } from '../../console/span.js';
 import { auditView } from '../../console/views.js';
 
 const filters = {
   action: value('--action <ACTION>', oneOf(...AUDIT_ACTIONS), `only this action: ${AUDIT_ACTIONS.join(', ')}`),
   actor: value('--actor <ACTOR>', oneOf(...AUDIT_ACTORS), `only by this actor: ${AUDIT_ACTORS.join(', ')}`),
-  projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-  tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
+  ...onlyIds,
   outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'only this outcome: success, denied or error'),
 };
 
@@ -31,29 +30,25 @@ const spans = {
   ),
 };
 
-type Filtered = Invocation<typeof filters>;
-type Spanned = Invocation<typeof filters & typeof spans>;
-
-async function filterOf({ options }: Pick<Filtered, 'options'>, client: ManagementClient): Promise<AuditStreamQuery> {
-  const { action, actor, outcome, projectId, tokenId } = options;
-  const query: AuditStreamQuery = {};
-  if (action !== undefined) query.action = action;
-  if (actor !== undefined) query.actor = actor;
-  if (outcome !== undefined) query.outcome = outcome;
-  if (projectId !== undefined) query.project_id = await wholeIdOf(client, 'project', checkedId('project', projectId));
-  if (tokenId !== undefined) query.token_id = await wholeIdOf(client, 'token', checkedId('token', tokenId));
-  return query;
+/** @returns a function that asks the daemon for full IDs. @throws {Failure} if an ID has a wrong form. */
+function filterIn({ action, actor, outcome, ...others }: Values<typeof filters>) {
+  const ids = idsIn(others);
+  return async (client: ManagementClient): Promise<AuditStreamQuery> => ({
+    ...(action !== undefined && { action }),
+    ...(actor !== undefined && { actor }),
+    ...(outcome !== undefined && { outcome }),
+    ...(await ids(client)),
+  });
 }
 
-async function queryOf(invocation: Spanned, client: ManagementClient): Promise<AuditQuery> {
-  const { options, shell } = invocation;
-  const { since, until, search } = options;
-  return {
-    ...(await filterOf(invocation, client)),
-    ...(since && { since: timestampOf(since, shell.now()) }),
-    ...(until && { until: timestampOf(until, shell.now()) }),
-    ...(search !== undefined && { q: search }),
-  };
+/** In the same way, with the times and the words to search for. */
+function queryOf({ options, shell }: Pick<Invocation<typeof filters & typeof spans>, 'options' | 'shell'>) {
+  const filter = filterIn(options);
+  return async (client: ManagementClient): Promise<AuditQuery> => ({
+    ...(await filter(client)),
+    ...timesIn(options, shell.now()),
+    ...(options.search !== undefined && { q: options.search }),
+  });
 }
 
 const list = command({
@@ -68,9 +63,10 @@ const list = command({
   options: { ...spans, ...filters, limit },
   async run(invocation) {
     const { args, output, options } = invocation;
+    const selected = queryOf(invocation);
     const client = await invocation.connect();
     const { query: given } = await queryIn(args, 'audit', client);
-    const query = withOptions(given, await queryOf(invocation, client));
+    const query = withOptions(given, await selected(client));
     const records = await listed((page) => client.auditRecords({ ...query, ...page }), options.limit, output);
     await output.list(records, auditView);
     if (records.length === 0) output.note('No matching records.');
@@ -88,8 +84,9 @@ const exported = command({
   options: { ...spans, ...filters },
   async run(invocation) {
     const { output } = invocation;
+    const selected = queryOf(invocation);
     const client = await invocation.connect();
-    const query = await queryOf(invocation, client);
+    const query = await selected(client);
     let cursor: string | null = null;
     let count = 0;
     const lines = output.linesAs('jsonl', auditView);
@@ -108,32 +105,23 @@ const exported = command({
   },
 });
 
-const RECONNECT_DELAY_MS = 2_000;
-
 const tail = command({
   path: ['manage', 'audit', 'tail'],
   summary: 'stream new audit records until interrupted',
   examples: [['audit tail --action token.revoke', 'show every revocation from now on']],
   options: filters,
   async run(invocation) {
-    const { output, shell } = invocation;
+    const { output, options } = invocation;
+    const filter = filterIn(options);
+    const { follow } = await import('../follow.js');
     const client = await invocation.connect();
-    const query = await filterOf(invocation, client);
+    const query = await filter(client);
     const lines = output.linesAs(output.format === 'table' ? 'table' : 'jsonl', auditView);
-    const ending = new AbortController();
-    void shell.interrupted().then(() => {
-      ending.abort();
-    });
-    let lastEventId: string | undefined;
-    for (;;) {
-      for await (const { id, item } of client.auditStream(query, { lastEventId, signal: ending.signal })) {
-        lastEventId = id;
-        await lines([item]);
-      }
-      // The daemon ended the stream, because it restarts or stops. Another instance may accept the next request.
-      if (ending.signal.aborted) return EXIT.done;
-      await shell.pause(RECONNECT_DELAY_MS, ending.signal);
-    }
+    return follow(
+      invocation,
+      (position) => client.auditStream(query, position),
+      (record: WireAuditRecord) => lines([record]),
+    );
   },
 });
 

@@ -2,7 +2,7 @@
 import type { Kind } from '../../config/kinds.js';
 import { oneOf } from '../../config/kinds.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { moment, timestampOf } from '../../console/span.js';
+import { moment } from '../../console/span.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { EventQuery, EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';
 import {
@@ -13,11 +13,11 @@ import {
   STATUS_LIST_PATTERN,
   tookMs,
 } from '../../daemon/api/vocabulary.js';
-import { command, type Invocation } from '../command.js';
+import { command } from '../command.js';
 import { limit, listed, type PageFetcher, selected } from '../listing.js';
 import { queryArgument, queryIn, withOptions } from '../query.js';
-import { flag, text, value, valuesOf } from '../option.js';
-import { checkedId, wholeIdOf } from '../ids.js';
+import { flag, value, type Values, valuesOf } from '../option.js';
+import { idsIn, onlyIds, timesIn } from '../filters.js';
 import { type AnyEvent, EVENT_COLUMNS, EVENT_FIELDS } from '../../console/columns/events.js';
 import type { View } from '../../console/table.js';
 import { tableColumns } from '../../console/views.js';
@@ -41,8 +41,7 @@ const took: Kind<string> = {
 };
 
 const filters = {
-  projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-  tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
+  ...onlyIds,
   failed: flag('--failed', 'only requests that failed, for whatever reason'),
   status: value('--status <LIST>', statuses, 'only requests with these status codes, for example 429 or 4xx,5xx'),
   code: value(
@@ -65,16 +64,15 @@ const filters = {
   kind: value('--kind <KIND>', oneOf(...EVENT_KINDS), `only events of this kind: ${EVENT_KINDS.join(', ')}`),
 };
 
-async function filterOf(
-  { options }: Pick<Invocation<typeof filters>, 'options'>,
-  client: ManagementClient,
-): Promise<EventStreamQuery> {
-  const { projectId, tokenId, failed, status, code, outcome, model, tookOver, kind } = options;
-  const project = projectId === undefined ? undefined : checkedId('project', projectId);
-  const token = tokenId === undefined ? undefined : checkedId('token', tokenId);
-  return {
-    ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
-    ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
+/** @returns a function that asks the daemon for full IDs. @throws {Failure} for options that cannot be used. */
+function filterIn({ failed, status, code, outcome, model, tookOver, kind, ...others }: Values<typeof filters>) {
+  if (failed && outcome !== undefined)
+    throw usage('--failed and --outcome exclude each other', {
+      advice: "Use one of them; --failed is --outcome '!ok'",
+    });
+  const ids = idsIn(others);
+  return async (client: ManagementClient): Promise<EventStreamQuery> => ({
+    ...(await ids(client)),
     ...(failed && { outcome: '!ok' }),
     ...(status !== undefined && { status }),
     ...(code !== undefined && { code }),
@@ -82,18 +80,7 @@ async function filterOf(
     ...(model !== undefined && { model }),
     ...(tookOver !== undefined && { took_over: tookOver }),
     ...(kind !== undefined && { kind }),
-  };
-}
-
-/** Checks what can be checked before a request is sent. */
-function checkOptions({ options }: Pick<Invocation<typeof filters>, 'options'>): void {
-  const { failed, outcome, projectId, tokenId } = options;
-  if (failed && outcome !== undefined)
-    throw usage('--failed and --outcome exclude each other', {
-      advice: "Use one of them; --failed is --outcome '!ok'",
-    });
-  if (projectId !== undefined) checkedId('project', projectId);
-  if (tokenId !== undefined) checkedId('token', tokenId);
+  });
 }
 
 const tail = command({
@@ -114,13 +101,13 @@ const tail = command({
   },
   async run(invocation) {
     const { args, output, options, shell } = invocation;
-    checkOptions(invocation);
+    const filter = filterIn(options);
     const { follow } = await import('../follow.js');
     const client = await invocation.connect();
     const given = await queryIn(args, 'events', client);
     const query = withOptions<EventStreamQuery>(given.query, {
-      ...(await filterOf(invocation, client)),
-      ...(options.since && { since: timestampOf(options.since, shell.now()) }),
+      ...(await filter(client)),
+      ...timesIn(options, shell.now()),
     });
     return follow(
       invocation,
@@ -149,13 +136,12 @@ const list = command({
   },
   async run(invocation) {
     const { args, output, options, shell } = invocation;
-    checkOptions(invocation);
+    const filter = filterIn(options);
     const client = await invocation.connect();
     const given = await queryIn(args, 'events', client);
     const query = withOptions<EventQuery>(given.query, {
-      ...(await filterOf(invocation, client)),
-      ...(options.since && { since: timestampOf(options.since, shell.now()) }),
-      ...(options.until && { until: timestampOf(options.until, shell.now()) }),
+      ...(await filter(client)),
+      ...timesIn(options, shell.now()),
     });
     const fetch: PageFetcher<WireEvent> = (page) => client.storedEvents({ ...query, ...page });
     const events =

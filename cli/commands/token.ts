@@ -7,7 +7,7 @@ import { type BatchChange, dryRun, onEachId, TOKENS } from '../batch.js';
 import { command, type Invocation } from '../command.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { checkedId, wholeIdOf } from '../ids.js';
+import { idsIn, onlyProject } from '../filters.js';
 import { limit, listed } from '../listing.js';
 import { queryArgument, queryIn, termKind, withOptions } from '../query.js';
 import { revokeSelected, revokeTokensOf } from './revoke-all.js';
@@ -40,7 +40,7 @@ const list = command({
   ],
   argument: queryArgument('tokens', "'project:web expires:<2h'"),
   options: {
-    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+    ...onlyProject,
     activeOnly: flag('--active-only', 'only active tokens'),
     state: valuesOf('--state <STATE>', TOKEN_STATES, `only tokens in these states: ${TOKEN_STATES.join(', ')}`),
     search: text('--search <TEXT>', 'only tokens whose name contains this text, or whose ID starts with it'),
@@ -73,13 +73,13 @@ const list = command({
   },
   async run(invocation) {
     const { args, options, shell, output, connect } = invocation;
-    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
+    const ids = idsIn(options);
     const client = await connect();
-    const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
+    const selected = await ids(client);
     const { query: given } = await queryIn(args, 'tokens', client);
     const queryOf = (nowMs: number): TokenQuery =>
       withOptions(given, {
-        ...(projectId !== undefined && { project_id: projectId }),
+        ...selected,
         ...(options.activeOnly && { active_only: 'true' }),
         ...(options.state && { state: options.state }),
         ...(options.search !== undefined && { q: options.search }),

@@ -17,8 +17,8 @@ import {
   type TopWindow,
 } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
-import { checkedId, wholeIdOf } from '../ids.js';
-import { flag, type Options, text, value } from '../option.js';
+import { idsIn, onlyProject } from '../filters.js';
+import { flag, type Options, value } from '../option.js';
 import { queryArgument, queryIn, withOptions } from '../query.js';
 
 const DEFAULT_LIMIT = 20;
@@ -49,7 +49,7 @@ export const topCommand = command({
       oneOf(...TOP_SORTS),
       `sort by ${TOP_SORTS.join(', ')}, the largest first; tokens are model tokens (default: errors, for models tokens)`,
     ),
-    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
+    ...onlyProject,
     limit: value(
       '--limit <COUNT>',
       integer(1, MAX_TOP_ROWS),
@@ -65,9 +65,9 @@ export const topCommand = command({
     if (words.by !== null && options.by !== undefined && words.by !== options.by) {
       throw usage(`--by is ${options.by}, but the query names ${words.by}`, { advice: 'Use one of them' });
     }
-    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
+    const ids = idsIn(options);
     const client = await connect();
-    const projectId = project === undefined ? undefined : await wholeIdOf(client, 'project', project);
+    const selected = await ids(client);
     const { query: given, matches } = await queryIn([words.filter.trim()], 'top', client);
     const by = words.by ?? options.by ?? 'token';
     const sort = options.sort ?? (by === 'model' ? 'tokens' : 'errors');
@@ -76,7 +76,7 @@ export const topCommand = command({
     const [window = '1h'] = windows;
     const view = topView(by, window, sort);
     const query: TopQuery = {
-      ...withOptions(given, projectId === undefined ? {} : { project_id: projectId }),
+      ...withOptions(given, selected),
       by,
       window,
       sort,

@@ -3,10 +3,10 @@ import { integer, type Kind, oneOf } from '../../config/kinds.js';
 import type { UsageQuery } from '../../daemon/api/contract.js';
 import { USAGE_DIMENSIONS, type UsageDimension } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
-import { text, value } from '../option.js';
+import { value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
-import { checkedId, wholeIdOf } from '../ids.js';
-import { moment, timestampOf } from '../../console/span.js';
+import { idsIn, onlyIds, timesIn } from '../filters.js';
+import { moment } from '../../console/span.js';
 import { DEFAULT_SORT, SORT_FIELDS, sorted, usageView } from './usage-view.js';
 
 const dimensions: Kind<UsageDimension[]> = {
@@ -49,20 +49,16 @@ export const usageCommand = command({
       integer(1, MAX_TOP),
       `only the first lines, sorted by ${DEFAULT_SORT} by default; on a terminal, one line has the sum of the others`,
     ),
-    projectId: text('--project-id <ID>', 'only this project, by name or ID', 'project'),
-    tokenId: text('--token-id <ID>', 'only this token, by name or ID', 'token'),
+    ...onlyIds,
   },
   async run({ options, shell, output, connect }) {
-    const project = options.projectId === undefined ? undefined : checkedId('project', options.projectId);
-    const token = options.tokenId === undefined ? undefined : checkedId('token', options.tokenId);
+    const ids = idsIn(options);
     const by = options.by ?? [];
     const client = await connect();
     const query: UsageQuery = {
       ...(by.length > 0 && { by: by.join(',') }),
-      ...(options.since && { since: timestampOf(options.since, shell.now()) }),
-      ...(options.until && { until: timestampOf(options.until, shell.now()) }),
-      ...(project !== undefined && { project_id: await wholeIdOf(client, 'project', project) }),
-      ...(token !== undefined && { token_id: await wholeIdOf(client, 'token', token) }),
+      ...timesIn(options, shell.now()),
+      ...(await ids(client)),
     };
     const lines = await output.during('waiting for the report', client.usage(query));
     const sort = options.sort ?? (options.top === undefined ? undefined : DEFAULT_SORT);

@@ -104,7 +104,7 @@ describe('llmp audit, against a daemon', () => {
       return out !== '';
     });
     interrupt();
-    expect((await tailing).exitCode).to.equal(0);
+    expect((await tailing).exitCode).to.equal(130);
     expect(JSON.parse(out.split('\n')[0]!)).to.include({ action: 'token.reactivate', token_id: token.id });
   });
 
