@@ -2,6 +2,7 @@
 import { SECTIONS, type Setting } from './declarations.js';
 import { chapter, entries, heading, paragraphs, roff } from './roff.js';
 import { documentedDefault } from './settings.js';
+import { wrapped } from './wrapped.js';
 
 const sections = Object.entries(SECTIONS).map(([title, declared]) => ({
   title,
@@ -73,21 +74,11 @@ export function exampleFile(): string {
     lines.push('', `# ---- ${title}`);
     for (const setting of settings) {
       const fixed = typeof setting.default === 'string' ? setting.default : undefined;
-      lines.push('', ...wrapped(remarksOn(setting, fixed === undefined)).map((line) => `# ${line}`));
+      lines.push('', ...wrapped(remarksOn(setting, fixed === undefined), COMMENT_WIDTH).map((line) => `# ${line}`));
       lines.push(`${setting.isRequired ? '' : '#'}${setting.name}=${fixed ?? ''}`);
     }
   }
   return `${lines.join('\n')}\n`;
-}
-
-function wrapped(text: string): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + word.length < COMMENT_WIDTH) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }
 
 function remarksOn(setting: Setting<unknown>, withDefault: boolean): string {

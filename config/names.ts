@@ -1,4 +1,5 @@
 /** Detects unknown and misspelled names of settings. */
+import { nearest } from './nearest.js';
 import type { EnvFile, Environment } from './sources.js';
 
 /** Variables of the command line. The daemon does not use them, but they are not mistakes. */
@@ -19,7 +20,7 @@ export function unknownNames(env: Environment, file: EnvFile | undefined, settin
   const known = new Set<string>([...settings, ...settings.map((name) => `${name}_FILE`), ...COMMAND_LINE]);
   const isUnknown = (name: string) => !known.has(name);
   const warn = (name: string, where: string) => {
-    const likely = nearest(name, [...known]) ?? nearest(name.replace(/^LLMP_/, ''), [...known]);
+    const [likely] = [name, name.replace(/^LLMP_/, '')].flatMap((it) => nearest(it.toUpperCase(), [...known]));
     return `${name} in ${where} is not a setting${likely === undefined ? '' : `; did you mean ${likely}?`}`;
   };
   const inEnvironment = Object.keys(env).filter((name) => name.startsWith('LLMP_') && isUnknown(name));
@@ -28,29 +29,4 @@ export function unknownNames(env: Environment, file: EnvFile | undefined, settin
     ...inEnvironment.map((name) => warn(name, 'the environment')),
     ...inFile.map((name) => warn(name, file?.path ?? '')),
   ];
-}
-
-/** @returns the known name with the smallest edit distance; undefined if none is similar. */
-function nearest(name: string, known: readonly string[]): string | undefined {
-  const upper = name.toUpperCase();
-  const farthest = Math.max(1, Math.floor(name.length / 3));
-  const [best] = known
-    .map((candidate) => ({ candidate, edits: editsBetween(upper, candidate) }))
-    .filter(({ edits }) => edits <= farthest)
-    .sort((one, other) => one.edits - other.edits);
-  return best?.candidate;
-}
-
-/** The Levenshtein distance. Its cost is the product of the lengths. */
-function editsBetween(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, index) => index);
-  for (const [done, letter] of Array.from(from).entries()) {
-    const next = [done + 1];
-    for (const [index, other] of Array.from(to).entries()) {
-      const replaced = (row[index] ?? 0) + (letter === other ? 0 : 1);
-      next.push(Math.min(replaced, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

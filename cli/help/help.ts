@@ -3,7 +3,8 @@ import { readVersion } from '../../config/version.js';
 import type { Argument, Command } from '../command.js';
 import type { Option, Options } from '../option.js';
 import { GLOBAL_OPTIONS } from '../globals.js';
-import { columnsOf, wrapped } from './prose.js';
+import { wrapped } from '../../config/wrapped.js';
+import { columnsOf } from './prose.js';
 import { TOPICS } from './topics.js';
 import type { Tree, Word } from './tree.js';
 

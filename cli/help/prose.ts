@@ -1,5 +1,7 @@
 /** Documentation text as data. Help renders it for a terminal, and the manual as roff and Markdown. */
 
+import { wrapped } from '../../config/wrapped.js';
+
 /** A paragraph; `words in backquotes` are set in bold or as code. */
 export type Block =
   | string
@@ -36,14 +38,4 @@ export function columnsOf(entries: readonly (readonly [term: string, text: strin
     if (term.length > widest) return [INDENT + term, `${' '.repeat(indent)}${first}`, ...beside];
     return [`${INDENT}${term.padEnd(widest)}${INDENT}${first}`.trimEnd(), ...beside];
   });
-}
-
-export function wrapped(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
-  }
-  return lines;
 }

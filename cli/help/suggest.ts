@@ -1,5 +1,5 @@
 /** Suggestions for mistyped commands, options and values. */
-import { nearest } from '../../console/nearest.js';
+import { nearest } from '../../config/nearest.js';
 import type { Tree } from './tree.js';
 
 /** Words that other tools use for the same action. */

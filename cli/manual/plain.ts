@@ -1,5 +1,5 @@
 /** Renders manual pages as plain text. It supports only the part of roff that the pages of llmp use. */
-import { wrapped } from '../help/prose.js';
+import { wrapped } from '../../config/wrapped.js';
 
 const WIDTH = 80;
 const INDENT = 7;

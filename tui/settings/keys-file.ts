@@ -6,7 +6,7 @@
  *     reactivate = ["a", "f3"]
  *     range = []                # no key; the action is still on the command line
  */
-import { nearest } from '../../console/nearest.js';
+import { nearest } from '../../config/nearest.js';
 import { isFixedKey, keyShown, type KeyScope, type NamedBinding, withCustomKeys } from '../keys/binding.js';
 import { BINDINGS } from '../keys/press.js';
 import { SCREEN_BINDINGS } from '../keys/screens.js';

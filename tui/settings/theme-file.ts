@@ -6,7 +6,7 @@
  *     key = "bold #0550ae"
  *     bad = { basic = "bold red", truecolor = "bold #b3161e" }
  */
-import { nearest } from '../../console/nearest.js';
+import { nearest } from '../../config/nearest.js';
 import { isRole, PLAIN_STYLES, type Styles } from '../parts/roles.js';
 import { SKIN_NAMES, skinFor } from '../parts/skins.js';
 import { type ColorDepth, sgrOf } from '../parts/style.js';

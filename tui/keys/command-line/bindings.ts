@@ -1,5 +1,5 @@
 /** Keys of the command line. */
-import { nearest } from '../../../console/nearest.js';
+import { nearest } from '../../../config/nearest.js';
 import { recalled, remembered, withLine } from '../../state/command-line.js';
 import { lineOf } from '../../state/line.js';
 import { closed } from '../../state/navigation.js';

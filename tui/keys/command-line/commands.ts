@@ -1,5 +1,5 @@
 /** The commands of the command line, as data: completions, help and the manual list them. */
-import { nearest } from '../../../console/nearest.js';
+import { nearest } from '../../../config/nearest.js';
 import { fuzzyFound } from '../../../console/fuzzy.js';
 import { parseFilter, suggest, type Suggestion } from '../../../console/query/filter.js';
 import { topWords } from '../../../console/query/top-terms.js';
