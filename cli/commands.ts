@@ -1,8 +1,7 @@
 /** The command tree. No command imports this file: a command that needs the others, such as `man`, gets them as a parameter. */
 import type { Command } from './command.js';
-import { daemonCommand } from './commands/daemon.js';
+import { daemonCommand, dispatcherCommand } from './commands/services.js';
 import { demoCommand } from './commands/demo.js';
-import { dispatcherCommand } from './commands/dispatcher.js';
 import { statusCommand } from './commands/status.js';
 import { aboutCommands, introductionCommand } from './help/about.js';
 import { type Group, Tree, type TreeFor } from './help/tree.js';

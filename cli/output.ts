@@ -2,7 +2,6 @@
 import { csvCell, plain, visible, visibleJson } from '../console/escape.js';
 import { EXIT, Failure } from '../console/failure.js';
 import { linesOf, type MessageOptions, Messages } from './messages.js';
-import type { Renderer } from './renderers/renderer.js';
 import type { Shell } from './shell.js';
 import type { RenderOptions, View } from '../console/table.js';
 
@@ -266,4 +265,16 @@ export function isAscii({ LLMP_ASCII, LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEn
   if (LLMP_ASCII) return LLMP_ASCII !== '0';
   const locale = LC_ALL || LC_CTYPE || LANG;
   return locale ? !/utf-?8/i.test(locale) : false;
+}
+
+/** Renders data for programs, with the line end. */
+export interface Renderer {
+  /**
+   * A list, or an object.
+   *
+   * @param whole the value that `-o json` prints. @param items the rows of a table of the same data.
+   */
+  all(whole: unknown, items: readonly object[]): string | Promise<string>;
+  /** An item of a stream. */
+  next(item: object): string | Promise<string>;
 }

@@ -1,7 +1,7 @@
 /** Parses a command line with the commander library, from the declarations. No other file uses commander. */
 import { Argument as NodeArgument, type CommanderError, Command as Node, Option as NodeOption } from 'commander';
 import { readVersion } from '../config/version.js';
-import { versionLines } from './help/version.js';
+import { versionLines } from './help/about.js';
 import type { Command } from './command.js';
 import type { Option, Options } from './option.js';
 import { commandsFor, GROUPS, rootCommand, wholeTree } from './commands.js';

@@ -8,7 +8,7 @@ import { type Format, formatIn, formatOf } from './globals.js';
 import { Input } from './input.js';
 import { Output } from './output.js';
 import { parse } from './parser.js';
-import type { Renderer } from './renderers/renderer.js';
+import type { Renderer } from './output.js';
 import type { Shell } from './shell.js';
 
 /**

@@ -136,7 +136,6 @@ const shownView: View<Shown> = {
   idOf: ({ command: [file = ''] }) => file,
   fields: ['variables', 'removed', 'files', 'args', 'command'],
   columns: [{ title: 'COMMAND', rank: 0, show: ({ command }) => command.join(' ') }],
-  details: {},
 };
 
 /** Prints the set-up of a command: as a shell would run it, or as data. */

@@ -21,3 +21,25 @@ function manifest(): { name: string; version: string; engines: { node: string } 
   const text = readFileSync(join(packageRoot(), 'package.json'), 'utf8');
   return JSON.parse(text) as ReturnType<typeof manifest>;
 }
+
+/** Where a build comes from. The build writes it to dist/build.json, so that an installation needs no repository to know it. */
+export interface BuildInfo {
+  /** The full hash of the commit, with `-dirty` if files were changed; null if the sources were not in a repository. */
+  commit: string | null;
+  /** RFC 3339, in UTC: SOURCE_DATE_EPOCH, or the time of the commit, so that two builds of a commit are equal; null if neither is known. */
+  builtAt: string | null;
+  /** The version of SQLite in the native module; null if there was none for the platform of the build. */
+  sqlite: string | null;
+}
+
+/** The path of the file. */
+export const buildInfoFile = () => join(packageRoot(), 'dist/build.json');
+
+/** @returns nulls if the file cannot be read. */
+export function readBuildInfo(): BuildInfo {
+  try {
+    return JSON.parse(readFileSync(buildInfoFile(), 'utf8')) as BuildInfo;
+  } catch {
+    return { commit: null, builtAt: null, sqlite: null };
+  }
+}

@@ -42,7 +42,7 @@ export interface View<T> {
   /** Labels for people, for fields whose names are not clear enough. */
   labels?: Readonly<Partial<Record<string, string>>>;
   /** Formatting for people, for fields whose raw values are hard to read. */
-  details: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string>>>;
+  details?: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string>>>;
 }
 
 interface Cell {
@@ -131,7 +131,7 @@ export function detailOf<T>(item: T, view: View<T>, render: RenderOptions): stri
   const labelOf = (field: string) => view.labels?.[field] ?? field;
   const longest = Math.max(...view.fields.map((field) => labelOf(field).length));
   const lines = view.fields.map((field) => {
-    const text = view.details[field]?.(item, render) ?? plain(item[field]);
+    const text = view.details?.[field]?.(item, render) ?? plain(item[field]);
     return `${render.colors.dim(labelOf(field).padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
   });
   return `${lines.join('\n')}\n`;

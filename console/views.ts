@@ -91,14 +91,12 @@ export const tokensRevokedView: View<WireTokensRevoked & { project_id: string }>
   idOf: ({ project_id }) => project_id,
   fields: ['project_id', 'revoked_count'],
   columns: [],
-  details: {},
 };
 
 export const cachePurgedView: View<WireCachePurged & { purged: string }> = {
   idOf: ({ purged }) => purged,
   fields: ['purged', 'purged_count'],
   columns: [],
-  details: {},
 };
 
 export const cacheView: View<WireCache> = {
@@ -116,7 +114,6 @@ export const auditView: View<WireAuditRecord> = {
   idOf: ({ id }) => id,
   fields: AUDIT_FIELDS,
   columns: tableColumns(AUDIT_COLUMNS),
-  details: {},
 };
 
 export interface VerifiedAudit {
@@ -136,7 +133,6 @@ export const verifiedView: View<VerifiedAudit> = {
   idOf: ({ verdict }) => verdict,
   fields: ['verdict', 'line', 'file', 'at', 'first', 'last', 'torn', 'anchors', 'records'],
   columns: [],
-  details: {},
 };
 
 export interface Migration {
@@ -154,7 +150,6 @@ export const rekeyedView: View<Rekeyed> = {
   idOf: ({ resealed }) => String(resealed),
   fields: ['resealed', 'unreadable'],
   columns: [],
-  details: {},
 };
 
 export const migrationView: View<Migration> = {
@@ -174,5 +169,4 @@ export const migrationView: View<Migration> = {
       show: ({ applied_at }, render) => (applied_at === null ? '' : relativeTime(applied_at, render.now)),
     },
   ],
-  details: {},
 };

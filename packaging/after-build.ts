@@ -5,7 +5,7 @@
  */
 import { chmodSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
-import { buildInfoFile } from '../config/build-info.js';
+import { buildInfoFile } from '../config/version.js';
 import { readVersion } from '../config/version.js';
 import { DESCRIPTION_FILE } from '../daemon/http/manage/description.js';
 import { openApi } from '../daemon/http/manage/openapi.js';

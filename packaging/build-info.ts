@@ -1,6 +1,6 @@
 /** Finds out what config/build-info.ts reads. */
 import { spawnSync } from 'node:child_process';
-import type { BuildInfo } from '../config/build-info.js';
+import type { BuildInfo } from '../config/version.js';
 
 /**
  * @param root the folder of the sources. @param epoch SOURCE_DATE_EPOCH: the time of the build in seconds since 1970, see

@@ -2,7 +2,7 @@ import { listenAddress } from '../../config/kinds.js';
 import { command, type Invocation } from '../command.js';
 import { value } from '../option.js';
 import { fullFetchTo, quietConnectionTo } from '../connection/connection.js';
-import { serviceOptions } from '../service.js';
+import { outliveReader, serviceOptions } from './services.js';
 import { managementTokenOf } from '../connection/token-source.js';
 
 /** `llmp admin`: the Admin UI as a separate process. Its code is in daemon/admin/ and is loaded only if it runs. */
@@ -24,8 +24,7 @@ export const adminCommand = command({
   async run(invocation) {
     const { shell, options, output } = invocation;
     const { envFile, check = false, listen = { host: '127.0.0.1', port: 8081 } } = options;
-    // A closed pipe ends other commands, but a service continues if the reader of its log is gone.
-    if (!check) shell.stdout.removeAllListeners('error');
+    if (!check) outliveReader(shell);
     const { server } = quietConnectionTo(invocation);
     const managementToken = await namedToken(invocation);
     if (server.isClearText) output.warn(`the management token is sent to ${server.shown} in clear text; use https`);

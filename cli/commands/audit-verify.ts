@@ -5,7 +5,7 @@ import type { Fault } from '../../daemon/ops/audit-verify.js';
 import { command } from '../command.js';
 import { flag, value } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { envFile } from '../service.js';
+import { envFile } from './services.js';
 import { daemonEnvironment } from '../unit-environment.js';
 import { type VerifiedAudit, verifiedView } from '../../console/views.js';
 

@@ -4,7 +4,7 @@ import { readEnvFile } from '../../config/sources.js';
 import { command } from '../command.js';
 import { flag } from '../option.js';
 import { EXIT, Failure } from '../../console/failure.js';
-import { envFile } from '../service.js';
+import { envFile } from './services.js';
 import type { TableColumn, View } from '../../console/table.js';
 import { daemonEnvironment } from '../unit-environment.js';
 
@@ -92,21 +92,18 @@ const settingView: View<Setting> = {
   idOf: ({ name }) => name,
   fields: ['name', 'value'],
   columns: settingColumns,
-  details: {},
 };
 
 const originView: View<SettingWithOrigin> = {
   idOf: ({ name }) => name,
   fields: ['name', 'value', 'origin'],
   columns: [...settingColumns, { title: 'ORIGIN', rank: 0, show: ({ origin }) => origin }],
-  details: {},
 };
 
 const problemView: View<{ problem: string }> = {
   idOf: ({ problem }) => problem,
   fields: ['problem'],
   columns: [{ title: 'PROBLEM', rank: 0, show: ({ problem }) => problem }],
-  details: {},
 };
 
 export const configCommands = [show, validate];

@@ -9,7 +9,7 @@ import { EXIT, Failure, usage } from '../../console/failure.js';
 import type { View } from '../../console/table.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo } from '../connection/connection.js';
-import { tokenSelf } from '../connection/token-self.js';
+import { tokenSelf } from '../connection/probes.js';
 import { text, value } from '../option.js';
 import type { Output } from '../output.js';
 import { ANY_PROGRAM, type PermanentSetUp, PROFILE_NAMES } from '../profiles.js';
@@ -133,5 +133,4 @@ const connectView: View<Connected> = {
   idOf: ({ command: name }) => name,
   fields: ['command', 'dialect', 'files', 'shell'],
   columns: [{ title: 'COMMAND', rank: 0, show: ({ command: name }) => name }],
-  details: {},
 };

@@ -185,7 +185,6 @@ const contextView: View<Shown> = {
     { title: 'PROJECT', rank: 2, show: ({ project_id: id }) => id ?? '', shrinks: true },
     { title: '', rank: 1, show: limits, tint: () => 'yellow' },
   ],
-  details: {},
 };
 
 export const contextCommands = [list, use, add, remove];

@@ -179,5 +179,4 @@ const factsView: View<DemoFacts> = {
   idOf: ({ token_id }) => token_id,
   fields: ['server', 'management_token_file', 'project_id', 'token_id', 'token'],
   columns: [],
-  details: {},
 };

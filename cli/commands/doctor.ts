@@ -1,12 +1,15 @@
 /** `llmp doctor`: diagnoses a deployment and suggests fixes. Most checks are in daemon/ops, and are loaded only if it runs. */
 import type { Finding } from '../../daemon/ops/doctor.js';
 import { command } from '../command.js';
-import { type DoctorInputs, daemonChecks } from './doctor-daemon.js';
-import { terminalChecks } from './doctor-terminal.js';
+import { daemonChecks, type DoctorInputs } from './doctor-daemon.js';
+import { wrapped } from '../../config/wrapped.js';
 import { EXIT } from '../../console/failure.js';
-import { envFile } from '../service.js';
-import type { TableColumn, RenderOptions, View } from '../../console/table.js';
+import { envFile } from './services.js';
+import type { RenderOptions, TableColumn, View } from '../../console/table.js';
 import { daemonEnvironment } from '../unit-environment.js';
+import { WriteStream } from 'node:tty';
+import { isAscii } from '../output.js';
+import type { Shell } from '../shell.js';
 
 export const doctorCommand = command({
   path: ['doctor'],
@@ -82,16 +85,6 @@ function rowsOf(finding: Finding, width: number): Row[] {
   ];
 }
 
-function wrapped(text: string, width: number): string[] {
-  const lines = [''];
-  for (const word of text.split(' ')) {
-    const line = lines.at(-1) ?? '';
-    if (line !== '' && line.length + 1 + word.length > width) lines.push(word);
-    else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
-  }
-  return lines;
-}
-
 function stateShown({ state }: Row, { ascii }: RenderOptions): string {
   return state === null ? '' : `${ascii ? MARKS[state].ascii : MARKS[state].glyph} ${state}`;
 }
@@ -111,5 +104,38 @@ const findingView: View<Row> = {
   idOf: ({ check }) => check,
   fields: ['check', 'state', 'evidence', 'advice'],
   columns,
-  details: {},
 };
+
+// ---- the check of the terminal: whether it can show the terminal UI
+
+// The smallest size for the terminal UI.
+const SMALLEST = { columns: 50, rows: 10 };
+
+const terminalChecks = (shell: Shell) => ({ check: 'terminal', run: () => terminal(shell) });
+
+// eslint-disable-next-line @typescript-eslint/require-await -- the signature of a check
+async function* terminal({ stdout, env }: Shell): AsyncGenerator<Finding> {
+  const check = 'terminal';
+  if (stdout.isTTY !== true) {
+    yield { check, state: 'skipped', evidence: 'standard output is not a terminal', advice: null };
+    return;
+  }
+  const colors = 2 ** WriteStream.prototype.getColorDepth.call(stdout, env);
+  const { columns = 0, rows = 0 } = stdout;
+  const evidence = [
+    `TERM=${env.TERM ?? ''}`,
+    env.NO_COLOR ? 'no colors (NO_COLOR)' : `${colors} colors`,
+    isAscii(env) ? 'ASCII' : 'UTF-8',
+    `${columns}x${rows}`,
+  ].join(', ');
+  const advice = whatToDo(env, columns, rows);
+  yield { check, state: advice === null ? 'ok' : 'warning', evidence, advice };
+}
+
+function whatToDo(env: NodeJS.ProcessEnv, columns: number, rows: number): string | null {
+  if (!env.TERM || env.TERM === 'dumb') return 'export TERM=xterm-256color';
+  if (isAscii(env) && !env.LLMP_ASCII) return 'export LC_ALL=C.UTF-8, or LLMP_ASCII=1 if ASCII is intended';
+  // Some pseudo-terminals report 0, which means unknown.
+  const isSmall = (columns > 0 && columns < SMALLEST.columns) || (rows > 0 && rows < SMALLEST.rows);
+  return isSmall ? `Enlarge it to at least ${SMALLEST.columns}x${SMALLEST.rows}` : null;
+}

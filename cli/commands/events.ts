@@ -169,7 +169,6 @@ const eventView: View<AnyEvent> = {
       fills: true,
     })),
   ],
-  details: {},
 };
 
 export const eventCommands = [list, tail];

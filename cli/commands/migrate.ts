@@ -6,7 +6,7 @@ import { command, type Invocation } from '../command.js';
 import { flag, text } from '../option.js';
 import { dryRun } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
-import { envFile } from '../service.js';
+import { envFile } from './services.js';
 import { daemonEnvironment } from '../unit-environment.js';
 import { type Migration, migrationView, rekeyedView } from '../../console/views.js';
 

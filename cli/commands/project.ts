@@ -4,17 +4,16 @@ import type { WireProject } from '../../daemon/api/contract.js';
 import { command } from '../command.js';
 import { text } from '../option.js';
 import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
-import { type BatchChange, dryRun, onEachId, ONE_PROJECT, PROJECTS } from '../batch.js';
+import { type BatchChange, dryRun, ONE_PROJECT, onEachId, PROJECTS } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { missingUsageIn, missingUsageOption, upstreamIn, upstreamOptions } from '../upstream-options.js';
 import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
-import { check } from './project-check.js';
 import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { shortId } from '../../console/columns/cell-text.js';
-import { projectView } from '../../console/views.js';
+import { projectCheckView, projectView } from '../../console/views.js';
 
 const create = command({
   path: ['manage', 'project', 'create'],
@@ -175,5 +174,24 @@ const deactivationChange: BatchChange<WireProject> = {
   apply: (client, id) => client.updateProject(id, { is_active: false }),
   isApplied: ({ is_active }) => !is_active,
 };
+
+const check = command({
+  path: ['manage', 'project', 'check'],
+  summary: 'check whether the provider of a project responds and accepts its key',
+  examples: [
+    ['project check web', 'request the list of models with the stored key; exit with 9 if something is wrong'],
+    ['project check web -o json', 'print the result for a script'],
+  ],
+  argument: ONE_PROJECT,
+  options: {},
+  async run({ args, output, connect }) {
+    const given = checkedId('project', args[0] ?? '');
+    const client = await connect();
+    const project = await client.project(await wholeIdOf(client, 'project', given));
+    const checked = await output.during('waiting for the provider', client.checkProject(project.id));
+    await output.one({ project_id: project.id, ...checked }, projectCheckView);
+    return checked.result === 'accepted' || checked.result === 'not_confirmed' ? EXIT.done : EXIT.checkFailed;
+  },
+});
 
 export const projectCommands = [create, list, get, update, setKey, check, activate, deactivate, revokeTokens];

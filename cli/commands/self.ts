@@ -9,7 +9,7 @@ import type { View } from '../../console/table.js';
 import { shortId, stateShown, stateTint } from '../../console/columns/cell-text.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo, type DaemonConnection } from '../connection/connection.js';
-import { tokenSelf } from '../connection/token-self.js';
+import { tokenSelf } from '../connection/probes.js';
 import { value } from '../option.js';
 import { SDK_NAMES, SDKS, tokenIn, type TokenInEnvironment } from '../sdk-variables.js';
 

@@ -7,7 +7,7 @@ import type { View } from '../../console/table.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo } from '../connection/connection.js';
-import { tokenSelf } from '../connection/token-self.js';
+import { tokenSelf } from '../connection/probes.js';
 import { type CachedToken, TokenFile, tokenFolder } from '../token-cache.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 
@@ -132,5 +132,4 @@ const printedView: View<Pick<CachedToken, 'id' | 'token' | 'expires_at'>> = {
   idOf: ({ id }) => id,
   fields: ['id', 'token', 'expires_at'],
   columns: [{ title: 'ID', rank: 0, show: ({ id }) => shortId(id) }],
-  details: {},
 };

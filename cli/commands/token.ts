@@ -15,7 +15,6 @@ import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
 import { print } from './token-print.js';
 import { tokenView } from '../../console/views.js';
-import { whois } from './token-whois.js';
 
 // One page of the API, which is more than a screen can show.
 const WATCH_LIMIT = MAX_PAGE_SIZE;
@@ -200,5 +199,25 @@ const reactivationChange: BatchChange<WireToken> = {
   isApplied: ({ is_active }) => is_active,
   remark: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
 };
+
+const whois = command({
+  path: ['manage', 'token', 'whois'],
+  summary: 'find the token of a secret',
+  examples: [
+    ['token whois', 'prompt for the secret'],
+    ['token whois -o id < leaked.txt | llmp token revoke - --yes', 'revoke the token of a leaked secret'],
+  ],
+  options: {},
+  async run({ input, output, connect }) {
+    const secret = await input.secretFrom('-', 'the secret');
+    // Other input, such as a provider's key pasted by mistake, must not be sent anywhere.
+    if (!/^sk-wt-[0-9A-Za-z]+$/.test(secret)) {
+      throw usage('this is not the secret of a token', { advice: 'Enter only the secret: sk-wt-…' });
+    }
+    const client = await connect();
+    await output.one(await client.lookUpToken({ token: secret }), tokenView);
+    return EXIT.done;
+  },
+});
 
 export const tokenCommands = [generate, print, list, get, revoke, reactivate, whois];

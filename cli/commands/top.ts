@@ -111,7 +111,6 @@ function topView(by: TopDimension, window: TopWindow, sort: TopSort): View<WireT
     columns: tableColumns<WireTopRow>(
       topColumns(by, window).map((column) => (column.sort === sort ? { ...column, rank: 0 } : column)),
     ),
-    details: {},
   };
 }
 

@@ -57,7 +57,6 @@ export function usageView(report: Report): View<UsageRow> {
       const rest = others.length === 0 ? [] : [sumOf(others, `other (${exact(others.length)})`)];
       return [...rest, sumOf([...items, ...others], 'total')];
     },
-    details: {},
   };
 }
 

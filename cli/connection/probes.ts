@@ -1,5 +1,15 @@
-/** The daemon's probes `/live`, `/ready` and `/health`. They need no management token. */
-import { connectionProblem, NOT_LLMP, Unreachable, withTimeout } from '../../daemon/api/client.js';
+/** Requests without a management token: the daemon's probes `/live`, `/ready` and `/health`, and what the holder of a token may ask. */
+import {
+  ApiError,
+  apiErrorOf,
+  connectionProblem,
+  type FetchResponse,
+  jsonOf,
+  NOT_LLMP,
+  Unreachable,
+  withTimeout,
+} from '../../daemon/api/client.js';
+import { TOKEN_SELF_PATH, type TokenSelf } from '../../daemon/api/token-self.js';
 import type { DaemonConnection } from './connection.js';
 
 export interface Health {
@@ -33,18 +43,11 @@ interface ProbeResponse {
   body: { status: string; missing?: unknown; degraded?: unknown; uptime_s?: unknown; checks?: object };
 }
 
-async function probe(
-  { server, fetch, timeoutMs }: DaemonConnection,
-  path: string,
-  signal?: AbortSignal,
-): Promise<ProbeResponse> {
-  const { status, body } = await withTimeout(timeoutMs, signal, async (limited) => {
-    const response = await fetch(new URL(path, server.url), { redirect: 'error', signal: limited });
-    return { status: response.status, body: await response.json() };
-  }).catch((error: unknown) => {
-    if (error instanceof Unreachable) throw error;
-    throw new Unreachable(error instanceof SyntaxError ? NOT_LLMP : connectionProblem(error), { cause: error });
-  });
+async function probe(connection: DaemonConnection, path: string, signal?: AbortSignal): Promise<ProbeResponse> {
+  const { status, body } = await asked(connection, path, { signal }, async (response) => ({
+    status: response.status,
+    body: await jsonOf(response),
+  }));
   // A probe of llmp always responds with 200 or 503 and a JSON object with `status`.
   const isProbe = typeof body === 'object' && body !== null && 'status' in body && [200, 503].includes(status);
   if (!isProbe) throw new Unreachable(NOT_LLMP);
@@ -52,3 +55,41 @@ async function probe(
 }
 
 const texts = (given: unknown) => (Array.isArray(given) ? given.map(String) : []);
+
+/**
+ * Asks a daemon about a token, as its holder.
+ *
+ * @param path where the daemon is behind a proxy, with its path in front.
+ * @throws {ApiError}
+ * @throws {Unreachable}
+ */
+export async function tokenSelf(
+  connection: DaemonConnection,
+  token: string,
+  path = TOKEN_SELF_PATH,
+): Promise<TokenSelf> {
+  const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
+  const found = await asked(connection, path, { headers }, async (response) => {
+    if (!response.ok) throw await apiErrorOf(response);
+    return (await jsonOf(response)) as Partial<TokenSelf> | null;
+  });
+  if (typeof found?.expires_in_s !== 'number') throw new Unreachable(NOT_LLMP);
+  return found as TokenSelf;
+}
+
+/** Sends a GET, and reads its response within the same timeout. @throws what `read` throws. @throws {Unreachable} */
+async function asked<T>(
+  { server, fetch, timeoutMs }: DaemonConnection,
+  path: string,
+  { signal, headers = {} }: { signal?: AbortSignal | undefined; headers?: Record<string, string> },
+  read: (response: FetchResponse) => Promise<T>,
+): Promise<T> {
+  try {
+    return await withTimeout(timeoutMs, signal, async (limited) =>
+      read(await fetch(new URL(path, server.url), { headers, redirect: 'error', signal: limited })),
+    );
+  } catch (error) {
+    if (error instanceof ApiError || error instanceof Unreachable) throw error;
+    throw new Unreachable(connectionProblem(error), { cause: error });
+  }
+}

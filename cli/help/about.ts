@@ -2,7 +2,7 @@
 import { command } from '../command.js';
 import { EXIT } from '../../console/failure.js';
 import type { View } from '../../console/table.js';
-import { type VersionInfo, versionInfo, versionLines } from './version.js';
+import { readBuildInfo, readVersion } from '../../config/version.js';
 
 export const introductionCommand = command({
   path: [],
@@ -56,7 +56,31 @@ const versionView: View<VersionInfo> = {
   idOf: ({ version }) => version,
   fields: ['version', 'built_at', 'commit', 'node', 'sqlite'],
   columns: [],
-  details: {},
 };
 
 export const aboutCommands = [help, versionCommand];
+
+// ---- what `llmp version` and `llmp --version` say
+
+/** The parts of an installation that a report of a problem must name. Null if the build could not find it out. */
+interface VersionInfo {
+  version: string;
+  built_at: string | null;
+  commit: string | null;
+  node: string;
+  /** Of the native module in this installation. */
+  sqlite: string | null;
+}
+
+function versionInfo(): VersionInfo {
+  const { builtAt, commit, sqlite } = readBuildInfo();
+  return { version: readVersion(), built_at: builtAt, commit, node: process.version, sqlite };
+}
+
+/** For `-v`: the version, and a line for each other part. */
+export function versionLines(): string {
+  const { version, built_at: builtAt, commit, node, sqlite } = versionInfo();
+  const parts = { build: builtAt, commit, 'Node.js': node.replace(/^v/, ''), SQLite: sqlite };
+  const lines = Object.entries(parts).map(([name, part]) => `${name.padEnd(9)}${part ?? 'unknown'}`);
+  return [`llmp ${version}`, ...lines].join('\n');
+}

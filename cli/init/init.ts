@@ -229,5 +229,4 @@ const plannedView: View<PlannedChange> = {
     { title: 'PATH', rank: 0, show: ({ path }) => path },
     { title: 'WHAT', rank: 0, show: ({ what }) => what },
   ],
-  details: {},
 };

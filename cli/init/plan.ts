@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { databaseAddress } from '../../config/database-url.js';
-import { type Changes, withChanges } from '../../config/env-file.js';
+import { type Changes, withChanges } from '../../config/env-lines.js';
 import { credential, encryptionKey, type Kind } from '../../config/kinds.js';
 import { describeSettings, settingNamed, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';

@@ -9,7 +9,7 @@ import { escapedQuotes, visibleLines } from '../../console/escape.js';
 import { endedBy, EXIT, Failure, usage } from '../../console/failure.js';
 import type { EndingSignal, Shell } from '../shell.js';
 import type { JqResult } from './jq-thread.js';
-import type { Renderer } from './renderer.js';
+import type { Renderer } from '../output.js';
 
 /** The thread is not part of the bundle. */
 const THREAD = join(packageRoot(), 'dist/cli/renderers/jq-thread.js');

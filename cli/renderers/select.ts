@@ -3,7 +3,7 @@ import { escapedQuotes, visibleJson } from '../../console/escape.js';
 import { usage } from '../../console/failure.js';
 import type { Globals } from '../globals.js';
 import type { Shell } from '../shell.js';
-import type { Renderer } from './renderer.js';
+import type { Renderer } from '../output.js';
 
 /**
  * The renderer for the output that the command line requests; undefined if it requests a table, JSON, CSV or IDs.

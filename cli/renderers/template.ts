@@ -1,7 +1,7 @@
 /** `--template`: text with fields, such as `{{.name}}\t{{.id}}`, for each item. It evaluates nothing: a field is the only thing it has. */
 import { plain, visibleLines } from '../../console/escape.js';
 import { usage } from '../../console/failure.js';
-import type { Renderer } from './renderer.js';
+import type { Renderer } from '../output.js';
 
 /** A text, or the path of a field. The empty path is the item itself. */
 type Part = string | readonly string[];
