@@ -6,15 +6,13 @@ import { temporaryFolder } from '../support/daemon.js';
 import { startTestDispatcher } from '../support/dispatcher.js';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { TestRedis, needsRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 
 describe(`from a daemon to a backend${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
 
   it('an event is delivered for each request of a token, and for each change', async () => {
     const redis = await TestRedis.start();

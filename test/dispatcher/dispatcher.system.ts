@@ -6,13 +6,13 @@ import { expect } from 'chai';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { type DispatcherProcess, launchDispatcher } from '../support/dispatcher-process.js';
-import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
+import { DEAD, GROUP, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { Receiver } from '../support/receiver.js';
 import { freePort } from '../support/ports.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { perTest } from '../support/per-test.js';
+import { redisPerTest, WITHOUT_REDIS } from '../support/redis.js';
 
-const GROUP = 'llmp-dispatchers';
 const SOMEWHERE = { REDIS_ADDR: '127.0.0.1:1' };
 
 describe('llmp dispatcher does not start', function () {
@@ -37,23 +37,9 @@ describe('llmp dispatcher does not start', function () {
 
 describe(`llmp dispatcher${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
-  let redis: TestRedis;
-  let receiver: Receiver;
-  let running: DispatcherProcess[] = [];
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    receiver = await Receiver.start();
-  });
-  afterEach(async () => {
-    await Promise.all(running.map((it) => it.kill()));
-    running = [];
-    await receiver.stop();
-    await redis.stop();
-  });
+  const running: DispatcherProcess[] = [];
+  const redis = redisPerTest(() => Promise.all(running.splice(0).map((it) => it.kill())));
+  const receiver = perTest(() => Receiver.start());
 
   function start(env: Record<string, string> = {}, ...options: string[]): DispatcherProcess {
     const webhook = { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url };

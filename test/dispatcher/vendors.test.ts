@@ -2,31 +2,18 @@ import { expect } from 'chai';
 import { canary, secretsIn } from '../support/canaries.js';
 import { startTestDispatcher, type TestDispatcher } from '../support/dispatcher.js';
 import { changeEvent, requestEvent } from '../support/event-json.js';
-import { STREAM } from '../support/events.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { GROUP, STREAM } from '../support/events.js';
+import { perTest } from '../support/per-test.js';
+import { json, startProvider } from '../support/provider.js';
+import { redisPerTest, WITHOUT_REDIS } from '../support/redis.js';
 
 const PATHS = { lunary: '/v1/runs/ingest', helicone: '/custom/v1/log', otlp: '/v1/traces' };
 
 describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
-  let redis: TestRedis;
-  let vendor: Provider;
   let dispatcher: TestDispatcher | undefined;
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    vendor = await startProvider();
-  });
-  afterEach(async () => {
-    await dispatcher?.stop();
-    dispatcher = undefined;
-    await vendor.stop();
-    await redis.stop();
-  });
+  const redis = redisPerTest(() => dispatcher?.stop());
+  const vendor = perTest(startProvider);
 
   for (const [service, path] of Object.entries(PATHS)) {
     it(`delivers every request to ${service} once, and acknowledges all events`, async () => {
@@ -48,7 +35,7 @@ describe(`a dispatcher for a vendor${WITHOUT_REDIS}`, function () {
         const known = service === 'otlp' ? `"traceId":"${id.replaceAll('-', '')}"` : id;
         expect(posted.filter((body) => body.includes(known))).to.have.length(1);
       }
-      expect(await redis.client.xpending(STREAM, 'llmp-dispatchers')).to.include(0);
+      expect(await redis.client.xpending(STREAM, GROUP)).to.include(0);
       expect(await dispatcher.metric('delivered_total')).to.equal(151);
       expect(secretsIn(dispatcher.logged.join('\n'))).to.be.empty;
       expect(secretsIn(posted.join('\n'))).to.be.empty;

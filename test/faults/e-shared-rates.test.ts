@@ -4,7 +4,7 @@ import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { ask, head, type RawResponse, RawClient, WEBSOCKET } from '../support/raw.js';
-import { TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../support/redis.js';
+import { LENIENT_REDIS_TIMEOUT_MS, redisPerTest, WITHOUT_REDIS } from '../support/redis.js';
 import { itInOneProcess } from '../support/test-workers.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
 
@@ -16,24 +16,16 @@ interface Instance {
 
 describe(`E: limits that instances share through Redis${WITHOUT_REDIS}`, function () {
   this.timeout(30_000);
-  let redis: TestRedis;
   let provider: Provider;
   let instances: Instance[];
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    provider = await startProvider();
-    instances = [];
-  });
-  afterEach(async () => {
-    if (WITHOUT_REDIS) return;
-    redis.resume();
+  const redis = redisPerTest(async () => {
     for (const { daemon } of instances) await daemon.stop();
     await provider.stop();
-    await redis.stop();
+  });
+  beforeEach(async () => {
+    provider = await startProvider();
+    instances = [];
   });
 
   /** An instance with a separate database. */

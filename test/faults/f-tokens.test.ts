@@ -3,7 +3,8 @@ import type { Outcome } from '../../daemon/core/events.js';
 import { auditOf, changesOf, problemOf, write } from '../support/management.js';
 import { json } from '../support/provider.js';
 import { head, type RawResponse } from '../support/raw.js';
-import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { perTest } from '../support/per-test.js';
+import { redisPerTest, Relay, WITHOUT_REDIS } from '../support/redis.js';
 import { expectRefusal, LIMIT_REACHED, UNAUTHORIZED } from '../support/refusals.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { eventually } from '../support/eventually.js';
@@ -48,20 +49,8 @@ describe('F: uses and states of tokens', function () {
     });
 
     describe(`with Redis${WITHOUT_REDIS}`, () => {
-      let redis: TestRedis;
-      let relay: Relay;
-
-      before(function () {
-        if (WITHOUT_REDIS) this.skip();
-      });
-      beforeEach(async () => {
-        redis = await TestRedis.start();
-        relay = await Relay.to(redis.port);
-      });
-      afterEach(async () => {
-        await relay.stop();
-        await redis.stop();
-      });
+      const redis = redisPerTest();
+      const relay = perTest(() => Relay.to(redis.port));
 
       it('F03 the cap is exact when Redis is killed meanwhile', async () => {
         await open({

@@ -4,7 +4,8 @@ import { startDaemon, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { ask, type Fields, head, type RawResponse } from '../support/raw.js';
-import { Relay, TestRedis, LENIENT_REDIS_TIMEOUT_MS, WITHOUT_REDIS } from '../support/redis.js';
+import { perTest } from '../support/per-test.js';
+import { LENIENT_REDIS_TIMEOUT_MS, redisPerTest, Relay, WITHOUT_REDIS } from '../support/redis.js';
 
 const ENTRIES = 'llmp:cache:entry:*';
 const PROMPT = 'a-prompt-nobody-else-may-read';
@@ -12,20 +13,18 @@ const ANSWER = 'an-answer-nobody-else-may-read';
 
 describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
   this.timeout(30_000);
-  let redis: TestRedis;
-  let relay: Relay;
   let provider: Provider;
   let daemon: TestDaemon;
   let secret: string;
   let answered: number;
   let redisCommandMs: number | undefined = LENIENT_REDIS_TIMEOUT_MS;
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
+  const redis = redisPerTest(async () => {
+    await daemon.stop();
+    await provider.stop();
   });
+  const relay = perTest(() => Relay.to(redis.port));
   beforeEach(async () => {
-    redis = await TestRedis.start();
-    relay = await Relay.to(redis.port);
     provider = await startProvider();
     answered = 0;
     provider.answer = (_req, res) => {
@@ -39,14 +38,6 @@ describe(`G: the cache in Redis${WITHOUT_REDIS}`, function () {
     });
     const project = await daemon.createProject();
     secret = (await daemon.createToken(project.id)).token;
-  });
-  afterEach(async () => {
-    if (WITHOUT_REDIS) return;
-    redis.resume();
-    await daemon.stop();
-    await provider.stop();
-    await relay.stop();
-    await redis.stop();
   });
 
   const get = (target = '/v1/r', fields: Fields = {}) => ask(daemon.url, head(`GET ${target}`, secret, fields));

@@ -12,7 +12,8 @@ import { Follower } from '../support/follower.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { WireEvent } from '../../daemon/api/contract.js';
 import { eventText } from '../../daemon/store/event-text.js';
-import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { perTest } from '../support/per-test.js';
+import { redisPerTest, Relay, WITHOUT_REDIS } from '../support/redis.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { itIsAnEventBus } from '../store/event-bus.js';
 
@@ -25,26 +26,13 @@ interface Entry {
 
 describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
-  let redis: TestRedis;
-  let relay: Relay;
-  let clock: TestClock;
   let logged: string[];
   const buses: RedisEventBus[] = [];
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    relay = await Relay.to(redis.port);
-    clock = new TestClock();
-  });
-  afterEach(async () => {
-    redis.resume();
+  const redis = redisPerTest(async () => {
     for (const bus of buses.splice(0)) await closed(bus);
-    await relay.stop();
-    await redis.stop();
   });
+  const relay = perTest(() => Relay.to(redis.port));
+  const clock = perTest(() => new TestClock());
 
   async function open(more: Partial<RedisEventBusOptions> = {}): Promise<RedisEventBus> {
     const recording = recordingLog();
@@ -321,24 +309,14 @@ describe(`K: the event bus in Redis${WITHOUT_REDIS}`, function () {
 
 describe(`K: events of a whole daemon${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
-  let redis: TestRedis;
   let scene: ProxyFixture;
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  const redis = redisPerTest(() => scene.close());
   beforeEach(async () => {
-    redis = await TestRedis.start();
     scene = await ProxyFixture.open({
       REDIS_ADDR: redis.address,
       REDIS_STREAM_KEY: KEY,
       OBSERVABILITY_BUFFER_SIZE: '20',
     });
-  });
-  afterEach(async () => {
-    redis.resume();
-    await scene.close();
-    await redis.stop();
   });
 
   const busIs = async () =>

@@ -2,7 +2,7 @@ import { readdirSync } from 'node:fs';
 import { expect } from 'chai';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
-import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { Relay, TestRedis, needsRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 
 const ROUNDS = 300; // Every two seconds for ten minutes, by a clock that the test moves.
@@ -12,9 +12,7 @@ const MOST_TRIES = 600; // Two per round: one that fails and one that succeeds.
 describe(`K: Redis goes up and down${WITHOUT_REDIS}`, function () {
   this.timeout(300_000);
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
 
   it('K06 causes no retry storm and leaks no descriptor', async () => {
     const redis = await TestRedis.start();

@@ -9,8 +9,9 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
 import { ask, head } from '../support/raw.js';
+import { perTest } from '../support/per-test.js';
 import { freePort } from '../support/ports.js';
-import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { needsRedis, redisPerTest, Relay, WITHOUT_REDIS } from '../support/redis.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 
 /** Every request needs Redis; none is refused. */
@@ -18,23 +19,9 @@ const ASKING = { IP_RATE_LIMIT: '1000000', GLOBAL_RATE_LIMIT: '1000000', HTTP_CA
 
 describe(`K: Redis and a whole daemon${WITHOUT_REDIS}`, function () {
   this.timeout(30_000);
-  let redis: TestRedis;
-  let relay: Relay;
   let scene: ProxyFixture;
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    relay = await Relay.to(redis.port);
-  });
-  afterEach(async () => {
-    redis.resume();
-    await scene.close();
-    await relay.stop();
-    await redis.stop();
-  });
+  const redis = redisPerTest(() => scene.close());
+  const relay = perTest(() => Relay.to(redis.port));
 
   const open = async (env: Record<string, string> = {}) => {
     scene = await ProxyFixture.open({ REDIS_ADDR: relay.address, ...ASKING, ...env });
@@ -205,9 +192,7 @@ describe(`K15 Redis over TLS${WITHOUT_REDIS}`, function () {
   let server: ChildProcess | undefined;
   let daemon: ListeningDaemon | undefined;
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
   afterEach(async () => {
     await daemon?.kill();
     server?.kill('SIGKILL');

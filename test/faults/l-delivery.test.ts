@@ -3,48 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
 import { canary } from '../support/canaries.js';
-import { type TestDispatcher, type TestDispatcherOptions, startTestDispatcher } from '../support/dispatcher.js';
-import { DEAD, eventOf, idsOf, publish, STREAM } from '../support/events.js';
+import { DEAD, eventOf, GROUP, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { Receiver } from '../support/receiver.js';
-import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-
-const GROUP = 'llmp-dispatchers';
+import { WITHOUT_REDIS } from '../support/redis.js';
+import { dispatchersPerTest } from './support/dispatchers.js';
 
 describe(`L: the dispatcher when a backend does not accept events${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
-  let redis: TestRedis;
-  let receiver: Receiver;
-  let running: TestDispatcher[] = [];
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    receiver = await Receiver.start();
-  });
-  afterEach(async () => {
-    await Promise.all(running.map((it) => it.stop()));
-    running = [];
-    await receiver.stop();
-    await redis.stop();
-  });
-
-  async function start(env: Record<string, string> = {}, more: Partial<TestDispatcherOptions> = {}) {
-    const dispatcher = await startTestDispatcher({
-      redis,
-      env: { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url, ...env },
-      ...more,
-    });
-    running.push(dispatcher);
-    return dispatcher;
-  }
-
-  const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
+  const { redis, receiver, start, acknowledged, arrived } = dispatchersPerTest();
   const dead = () => redis.client.xrange(DEAD, '-', '+');
-  const acknowledged = () => eventually('everything is acknowledged', async () => (await pending()) === 0);
-  const arrived = (ids: readonly string[]) => eventually('everything has arrived', () => receiver.hasAll(ids), 30_000);
 
   it("L04 an event that is always refused goes to the dead letters after 5 deliveries by Redis's count", async () => {
     receiver.answer = ({ ids }) => ({ status: ids.includes('bad') ? 400 : 200 });

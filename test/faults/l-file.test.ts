@@ -6,7 +6,7 @@ import type { Delivery } from '../../daemon/dispatcher/backends/backend.js';
 import { FileBackend } from '../../daemon/dispatcher/backends/file.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { startTestDispatcher } from '../support/dispatcher.js';
-import { eventOf, idsOf, publish, STREAM } from '../support/events.js';
+import { eventOf, GROUP, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
 import { TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 
@@ -126,7 +126,7 @@ describe('L: events in a file', () => {
     await mkdir(join(path, '..'));
     symlinkSync('/dev/full', path);
     const redis = await TestRedis.start();
-    const pending = async () => (await redis.client.xpending(STREAM, 'llmp-dispatchers'))[0];
+    const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0];
     const ids = idsOf('event', 40);
     // All events are in the stream before the dispatcher reads it, so it takes them as one batch. If they were more than two batches, it
     // would leave the third in the stream.

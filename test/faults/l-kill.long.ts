@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { WITHOUT_REDIS } from '../support/redis.js';
+import { needsRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { killAtRandom } from './support/kill-points.js';
 
 const SEED = Number(process.env.KILL_SEED ?? 1);
@@ -8,9 +8,7 @@ const KILLS = 200;
 describe(`L: kill -9 of the publisher, Redis and the dispatcher, repeated${WITHOUT_REDIS}`, function () {
   this.timeout(1_800_000);
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
 
   it(`L01 no event is lost at ${KILLS} random points (seed ${SEED})`, async () => {
     const told = await killAtRandom(SEED, KILLS);

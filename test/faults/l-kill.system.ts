@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { WITHOUT_REDIS } from '../support/redis.js';
+import { needsRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { killAtRandom } from './support/kill-points.js';
 
 const SEED = 6;
@@ -8,9 +8,7 @@ const KILLS = 6;
 describe(`L: kill -9 of the publisher, Redis and the dispatcher${WITHOUT_REDIS}`, function () {
   this.timeout(180_000);
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
 
   it(`L01 K11 no event that Redis acknowledged is lost at ${KILLS} points, and duplicates share their ID`, async () => {
     const { acknowledged, kills } = await killAtRandom(SEED, KILLS);

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { WITHOUT_REDIS } from '../support/redis.js';
+import { needsRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { runBackendOutage } from './support/backend-outage.js';
 
 const EVENTS = 12_000; // Two minutes of 100 events a second.
@@ -9,9 +9,7 @@ const MOST_GROWTH_MB = 64;
 describe(`L: a backend that is down for a while${WITHOUT_REDIS}`, function () {
   this.timeout(180_000);
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
 
   it('L09 memory of the dispatcher stays flat, and it catches up at five times the rate of new events', async () => {
     const { delivered, duplicates, perSecond, memoryMb } = await runBackendOutage(EVENTS);

@@ -1,49 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
-import { type TestDispatcher, type TestDispatcherOptions, startTestDispatcher } from '../support/dispatcher.js';
-import { DEAD, idsOf, publish, STREAM } from '../support/events.js';
+import { DEAD, GROUP, idsOf, publish, STREAM } from '../support/events.js';
 import { eventually } from '../support/eventually.js';
-import { Receiver } from '../support/receiver.js';
 import { freePort } from '../support/ports.js';
-import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
-
-const GROUP = 'llmp-dispatchers';
+import { Relay, WITHOUT_REDIS } from '../support/redis.js';
+import { dispatchersPerTest } from './support/dispatchers.js';
 
 describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
-  let redis: TestRedis;
-  let receiver: Receiver;
-  let running: TestDispatcher[] = [];
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    receiver = await Receiver.start();
-  });
-  afterEach(async () => {
-    redis.resume();
-    await Promise.all(running.map((it) => it.stop()));
-    running = [];
-    await receiver.stop();
-    await redis.stop();
-  });
-
-  async function start(env: Record<string, string> = {}, more: Partial<TestDispatcherOptions> = {}) {
-    const dispatcher = await startTestDispatcher({
-      redis,
-      env: { DISPATCHER_SERVICE: 'webhook', DISPATCHER_ENDPOINT: receiver.url, ...env },
-      ...more,
-    });
-    running.push(dispatcher);
-    return dispatcher;
-  }
-
-  const pending = async () => (await redis.client.xpending(STREAM, GROUP))[0] as number;
-  const acknowledged = () => eventually('everything is acknowledged', async () => (await pending()) === 0);
-  const arrived = (ids: readonly string[]) => eventually('everything has arrived', () => receiver.hasAll(ids), 30_000);
+  const { redis, receiver, start, pending, acknowledged, arrived } = dispatchersPerTest();
   const consumers = async () =>
     ((await redis.client.xinfo('CONSUMERS', STREAM, GROUP)) as unknown[][]).map((it) => it[1] as string);
   /** Reads events as a dispatcher does, which is then killed. */
@@ -239,7 +205,6 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
       await acknowledged();
     }
     await dispatcher.stop();
-    running = [];
     await relay.stop();
   });
 
@@ -264,7 +229,6 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(receiver.accepted.size).to.equal(5);
     expect([...receiver.accepted.values()]).to.deep.equal([1, 1, 1, 1, 1]);
     await dispatcher.stop();
-    running = [];
     await relay.stop();
   });
 
@@ -320,7 +284,6 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     await redis.client.xgroup('CREATECONSUMER', STREAM, GROUP, 'gone');
     const first = await start();
     await first.stop();
-    running = [];
     expect(await consumers()).to.have.members(['gone', 'gone-with-something']);
     const second = await start({ DISPATCHER_CLAIM_IDLE: '200ms' });
     await arrived(['one']);
@@ -334,10 +297,10 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     const env = { DISPATCHER_LISTEN_ADDR: `127.0.0.1:${await freePort()}`, DISPATCHER_CLAIM_IDLE: '1h' };
     receiver.answer = () => new Promise(() => undefined);
     await publish(redis.client, idsOf('event', 20));
-    await start({ ...env, SHUTDOWN_GRACE: '0' });
+    const first = await start({ ...env, SHUTDOWN_GRACE: '0' });
     await eventually('it is in flight', () => receiver.posts.length > 0);
     const [name] = await consumers();
-    await running.pop()?.stop();
+    await first.stop();
     receiver.answer = () => ({});
     await start(env);
     await arrived(idsOf('event', 20));
@@ -350,7 +313,6 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     const first = await start({ DISPATCHER_CLAIM_IDLE: '1h' });
     await eventually('it was requested', () => receiver.posts.length > 0);
     await first.stop();
-    running = [];
     const state = (await redis.client.xpending(STREAM, GROUP, '-', '+', 20)) as [string, string, number, number][];
     expect(state.map(([, , , deliveries]) => deliveries)).to.deep.equal(Array<number>(20).fill(0));
     receiver.answer = () => ({});

@@ -11,7 +11,8 @@ import { canary } from '../support/canaries.js';
 import { TestClock } from '../support/clock.js';
 import { recordingLog } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { perTest } from '../support/per-test.js';
+import { redisPerTest, Relay, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 
 const ECHO: Script = { name: 'testEcho', lua: 'return ARGV[1]' };
 const LONGEST_DELAY_MS = 2_000;
@@ -23,24 +24,11 @@ interface Subject {
 }
 
 describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
-  let redis: TestRedis;
-  let relay: Relay;
-  let opened: RedisConnection[] = [];
-
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
+  const opened: RedisConnection[] = [];
+  const redis = redisPerTest(() => {
+    for (const connection of opened.splice(0)) connection.close();
   });
-  beforeEach(async () => {
-    redis = await TestRedis.start();
-    relay = await Relay.to(redis.port);
-  });
-  afterEach(async () => {
-    for (const connection of opened) connection.close();
-    opened = [];
-    await relay.stop();
-    redis.resume();
-    await redis.stop();
-  });
+  const relay = perTest(() => Relay.to(redis.port));
 
   function subject(
     more: Parameters<TestRedis['at']>[0] = {},

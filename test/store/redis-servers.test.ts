@@ -9,7 +9,7 @@ import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/ports.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
-import { LENIENT_REDIS_TIMEOUT_MS, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { LENIENT_REDIS_TIMEOUT_MS, TestRedis, needsRedis, WITHOUT_REDIS } from '../support/redis.js';
 
 const CACHED = { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_BACKEND: 'redis' };
 
@@ -93,9 +93,7 @@ describe(`a Redis of another kind${WITHOUT_REDIS}`, function () {
   this.timeout(60_000);
   const started: TestRedis[] = [];
 
-  before(function () {
-    if (WITHOUT_REDIS) this.skip();
-  });
+  needsRedis();
   afterEach(async () => {
     for (const redis of started.splice(0)) await redis.stop();
   });

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 
 export const STREAM = 'llmp:events';
+export const GROUP = 'llmp-dispatchers';
 export const DEAD = 'llmp:events:dead';
 
 export const eventOf = (id: string, more: Partial<RequestEventJson> = {}): RequestEventJson => ({

@@ -10,6 +10,7 @@ import { recordingLog, temporaryFolder } from './daemon.js';
 import { eventually } from './eventually.js';
 import { freePort } from './ports.js';
 import { freezeProcess } from './freeze-process.js';
+import { perTest } from './per-test.js';
 
 /** For `redisCommandMs` in tests that are not about time: a busy machine takes longer than the default 50 ms. */
 export const LENIENT_REDIS_TIMEOUT_MS = 5_000;
@@ -17,6 +18,27 @@ export const LENIENT_REDIS_TIMEOUT_MS = 5_000;
 /** Says why tests of Redis are skipped here. Where everything must be installed, they fail instead. */
 export const WITHOUT_REDIS =
   process.env.CI !== 'true' && spawnSync('redis-server', ['--version']).error ? ' (skipped: no redis-server here)' : '';
+
+/** Skips the suite that calls it first where Redis is not installed. */
+export function needsRedis(): void {
+  before(function () {
+    if (WITHOUT_REDIS) this.skip();
+  });
+}
+
+/**
+ * A Redis for each test of the suite that calls it first, and of which `WITHOUT_REDIS` is a part of the title.
+ * @param stop stops what uses it, after each test and before Redis is stopped.
+ */
+export function redisPerTest(stop: () => unknown = () => undefined): TestRedis {
+  needsRedis();
+  afterEach(async () => {
+    redis.resume();
+    await stop();
+  });
+  const redis = perTest(() => TestRedis.start());
+  return redis;
+}
 
 export class TestRedis {
   readonly port: number;

@@ -1,12 +1,11 @@
 /** A backend that is down while events are published, then recovers: what that costs the dispatcher, and how fast it catches up. */
 import { readFileSync } from 'node:fs';
 import { launchDispatcher } from '../../support/dispatcher-process.js';
-import { idsOf, publish, STREAM } from '../../support/events.js';
+import { GROUP, idsOf, publish, STREAM } from '../../support/events.js';
 import { eventually } from '../../support/eventually.js';
 import { Receiver } from '../../support/receiver.js';
 import { TestRedis } from '../../support/redis.js';
 
-const GROUP = 'llmp-dispatchers';
 const AT_ONCE = 1_000;
 const CATCH_UP_WITHIN_MS = 900_000;
 

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { type DispatcherProcess, launchDispatcher } from '../../support/dispatcher-process.js';
-import { DEAD, STREAM } from '../../support/events.js';
+import { DEAD, GROUP, STREAM } from '../../support/events.js';
 import { eventually } from '../../support/eventually.js';
 import { seededRandom } from '../../support/model.js';
 import { Receiver } from '../../support/receiver.js';
@@ -14,7 +14,6 @@ import { freePort } from '../../support/ports.js';
 import { TestRedis } from '../../support/redis.js';
 
 const PUBLISHER = join(import.meta.dirname, '../../support/publisher.js');
-const GROUP = 'llmp-dispatchers';
 const PATIENCE_MS = 60_000;
 
 export interface DeliveryReport {

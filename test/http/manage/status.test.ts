@@ -3,7 +3,7 @@ import type { WireStatus } from '../../../daemon/api/contract.js';
 import { allCopied } from '../../support/audit-files.js';
 import { startDaemon, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import { STREAM } from '../../support/events.js';
+import { GROUP, STREAM } from '../../support/events.js';
 import { auditOf, bodyOf, write } from '../../support/management.js';
 import { makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { TestRedis, WITHOUT_REDIS } from '../../support/redis.js';
@@ -169,7 +169,7 @@ describe('GET /manage/status', () => {
     const redis = await TestRedis.start();
     const own = await startDaemon({ env: { REDIS_ADDR: redis.address, HTTP_CACHE_ENABLED: 'true' } });
     try {
-      await redis.client.xgroup('CREATE', STREAM, 'llmp-dispatchers', '0', 'MKSTREAM');
+      await redis.client.xgroup('CREATE', STREAM, GROUP, '0', 'MKSTREAM');
       await own.createToken((await own.createProject()).id);
       await eventually('they are published', async () => (await statusOf(own)).event_bus.published === 2);
       own.clock.advance(5_000);
