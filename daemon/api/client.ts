@@ -2,7 +2,7 @@ import type * as z from 'zod';
 import type { FrontEnd, WireProblem } from './contract.js';
 import { readEvents, NotAnEventStream, IdleTimeout, unlessAborted } from './event-stream.js';
 import type { Operations } from './operations.js';
-import { type Route, ROUTES, type Routes } from './routes.js';
+import { type Route, ROUTES } from './routes.js';
 import { holdsSecret, NO_SUCH_PATH } from './vocabulary.js';
 
 // Three heartbeat intervals.
@@ -135,38 +135,56 @@ type OptionsOf<Op> = Op extends { stream: z.ZodType }
     ? [options?: AbortSignal | ChangeOptions]
     : [signal?: AbortSignal];
 
-type NameOf<Name extends keyof Routes> = Routes[Name] extends { clientMethod: infer Method extends string }
-  ? Method
-  : Name;
-
-/** A method for each operation that can succeed. Its arguments are the ID, body and query that the operation has, and an abort signal. */
-type Methods = {
-  [Name in keyof Operations as ResponseOf<Operations[Name]> extends never ? never : NameOf<Name>]: (
-    ...given: [
-      ...IdOf<Operations[Name]>,
-      ...BodyOf<Operations[Name]>,
-      ...QueryOf<Operations[Name]>,
-      ...OptionsOf<Operations[Name]>,
-    ]
-  ) => ResponseOf<Operations[Name]>;
-};
+/** The arguments are the ID, body and query that the operation has, and an abort signal. */
+type Method<Op> = (...given: [...IdOf<Op>, ...BodyOf<Op>, ...QueryOf<Op>, ...OptionsOf<Op>]) => ResponseOf<Op>;
 
 /**
- * Typed client of the management API. Every method throws `ApiError` for an error response and `Unreachable` without a response. The
- * methods are created from routes.ts; their types are derived from operations.ts, which is not loaded.
+ * Typed client of the management API, with a method for each operation that can succeed. Every method throws `ApiError` for an error
+ * response and `Unreachable` without a response. Method and path are in routes.ts; the types are derived from operations.ts, which is
+ * not loaded.
  */
-export type ManagementClient = Caller & Methods;
+export class ManagementClient {
+  readonly createProject = this.#method('createProject');
+  readonly projects = this.#method('listProjects');
+  readonly project = this.#method('readProject');
+  readonly updateProject = this.#method('updateProject');
+  readonly revokeTokensOf = this.#method('revokeTokensOfProject');
+  readonly checkProject = this.#method('checkProject');
+  readonly createToken = this.#method('createToken');
+  readonly tokens = this.#method('listTokens');
+  readonly lookUpToken = this.#method('lookUpToken');
+  readonly token = this.#method('readToken');
+  readonly updateToken = this.#method('updateToken');
+  readonly revokeToken = this.#method('revokeToken');
+  readonly usage = this.#method('readUsage');
+  readonly top = this.#method('readTop');
+  readonly auditRecords = this.#method('listAudit');
+  readonly auditStream = this.#method('followAudit');
+  readonly auditRecord = this.#method('readAuditRecord');
+  readonly storedEvents = this.#method('listEvents');
+  readonly events = this.#method('streamEvents');
+  readonly cache = this.#method('readCache');
+  readonly purgeCache = this.#method('purgeCache');
+  readonly status = this.#method('readStatus');
+  readonly migrations = this.#method('readMigrations');
+  readonly migrateUp = this.#method('migrateUp');
+  readonly logIn = this.#method('logIn');
+  readonly session = this.#method('readSession');
+  readonly logOut = this.#method('logOut');
+  readonly describeApi = this.#method('describeApi');
 
-class Caller {
   readonly #options: ClientOptions;
 
   constructor(options: ClientOptions) {
     this.#options = options;
   }
 
-  /** Sends the request of an operation. @param given the arguments that `Methods` declares. */
-  call(name: keyof Routes, given: readonly unknown[]): unknown {
-    const route: Route = ROUTES[name];
+  #method<Name extends keyof Operations>(name: Name): Method<Operations[Name]> {
+    return (...given) => this.#call(ROUTES[name], given) as ResponseOf<Operations[Name]>;
+  }
+
+  /** Sends the request of an operation. @param given the arguments of its `Method`. */
+  #call(route: Route, given: readonly unknown[]): unknown {
     const { method, returns } = route;
     const [id, ...rest] = route.path.includes('{id}') ? given : [undefined, ...given];
     const path = route.path.replace('{id}', encodeURIComponent(String(id)));
@@ -289,17 +307,6 @@ class Caller {
     return response;
   }
 }
-
-for (const [name, route] of Object.entries<Route>(ROUTES)) {
-  Object.defineProperty(Caller.prototype, route.clientMethod ?? name, {
-    value(this: Caller, ...given: unknown[]) {
-      return this.call(name as keyof Routes, given);
-    },
-  });
-}
-
-/** The loop above adds the methods, which the compiler cannot see. */
-export const ManagementClient = Caller as unknown as new (options: ClientOptions) => ManagementClient;
 
 /** Runs `ask` with a timeout, until `signal` is aborted. @throws {Unreachable} after the timeout. */
 export async function withTimeout<T>(

@@ -11,42 +11,39 @@ export interface Route {
   returns?: 'page' | 'stream';
   /** For methods other than GET: makes no change, so the client sends it without calling `beforeChange`. */
   isReadOnly?: true;
-  /** Method name of the client (default: the name of the operation). */
-  clientMethod?: string;
 }
 
 export const ROUTES = {
   createProject: { method: 'POST', path: '/manage/projects' },
-  listProjects: { method: 'GET', path: '/manage/projects', returns: 'page', clientMethod: 'projects' },
-  readProject: { method: 'GET', path: '/manage/projects/{id}', clientMethod: 'project' },
+  listProjects: { method: 'GET', path: '/manage/projects', returns: 'page' },
+  readProject: { method: 'GET', path: '/manage/projects/{id}' },
   updateProject: { method: 'PATCH', path: '/manage/projects/{id}' },
   deleteProject: { method: 'DELETE', path: '/manage/projects/{id}' },
   revokeTokensOfProject: {
     method: 'POST',
     path: '/manage/projects/{id}/tokens/revoke',
-    clientMethod: 'revokeTokensOf',
   },
   checkProject: { method: 'POST', path: '/manage/projects/{id}/check', isReadOnly: true },
   createToken: { method: 'POST', path: '/manage/tokens' },
-  listTokens: { method: 'GET', path: '/manage/tokens', returns: 'page', clientMethod: 'tokens' },
+  listTokens: { method: 'GET', path: '/manage/tokens', returns: 'page' },
   lookUpToken: { method: 'POST', path: '/manage/tokens/lookup', isReadOnly: true },
-  readToken: { method: 'GET', path: '/manage/tokens/{id}', clientMethod: 'token' },
+  readToken: { method: 'GET', path: '/manage/tokens/{id}' },
   updateToken: { method: 'PATCH', path: '/manage/tokens/{id}' },
   revokeToken: { method: 'DELETE', path: '/manage/tokens/{id}' },
-  readUsage: { method: 'GET', path: '/manage/usage', clientMethod: 'usage' },
-  readTop: { method: 'GET', path: '/manage/top', clientMethod: 'top' },
-  listAudit: { method: 'GET', path: '/manage/audit', returns: 'page', clientMethod: 'auditRecords' },
-  followAudit: { method: 'GET', path: '/manage/audit/stream', returns: 'stream', clientMethod: 'auditStream' },
-  readAuditRecord: { method: 'GET', path: '/manage/audit/{id}', clientMethod: 'auditRecord' },
-  listEvents: { method: 'GET', path: '/manage/events', returns: 'page', clientMethod: 'storedEvents' },
-  streamEvents: { method: 'GET', path: '/manage/events/stream', returns: 'stream', clientMethod: 'events' },
-  readCache: { method: 'GET', path: '/manage/cache', clientMethod: 'cache' },
+  readUsage: { method: 'GET', path: '/manage/usage' },
+  readTop: { method: 'GET', path: '/manage/top' },
+  listAudit: { method: 'GET', path: '/manage/audit', returns: 'page' },
+  followAudit: { method: 'GET', path: '/manage/audit/stream', returns: 'stream' },
+  readAuditRecord: { method: 'GET', path: '/manage/audit/{id}' },
+  listEvents: { method: 'GET', path: '/manage/events', returns: 'page' },
+  streamEvents: { method: 'GET', path: '/manage/events/stream', returns: 'stream' },
+  readCache: { method: 'GET', path: '/manage/cache' },
   purgeCache: { method: 'POST', path: '/manage/cache/purge' },
-  readStatus: { method: 'GET', path: '/manage/status', clientMethod: 'status' },
-  readMigrations: { method: 'GET', path: '/manage/migrations', clientMethod: 'migrations' },
+  readStatus: { method: 'GET', path: '/manage/status' },
+  readMigrations: { method: 'GET', path: '/manage/migrations' },
   migrateUp: { method: 'POST', path: '/manage/migrations/up' },
   logIn: { method: 'POST', path: '/manage/sessions', isReadOnly: true },
-  readSession: { method: 'GET', path: '/manage/sessions/{id}', clientMethod: 'session' },
+  readSession: { method: 'GET', path: '/manage/sessions/{id}' },
   logOut: { method: 'DELETE', path: '/manage/sessions/{id}', isReadOnly: true },
   describeApi: { method: 'GET', path: '/manage/openapi.json' },
 } as const satisfies Record<string, Route>;
