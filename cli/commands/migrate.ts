@@ -117,7 +117,7 @@ const rekey = command({
   },
   async run(invocation) {
     const { options, output } = invocation;
-    const { rekey } = await import('../../daemon/ops/rekey.js');
+    const { rekey } = await import('../../daemon/ops/migrations.js');
     const isDryRun = options.dryRun === true;
     const work = rekey(await daemonEnvironment(invocation, options.envFile), options.envFile, isDryRun);
     const { resealed, unreadable } = await output.during('re-encrypting upstream keys', work);

@@ -1,24 +1,13 @@
 import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../../config/database-url.js';
-import { SettingsError } from '../../config/settings.js';
 import { realClock } from '../process/clock.js';
 import type { CommittedRecord } from '../core/ports.js';
 import { type Anchor, rotatedEndsOf } from '../store/audit-file/anchors.js';
 import { openDatabase } from '../store/databases.js';
 import { anchorsOf } from '../store/sql/anchors.js';
 import { forgedSeq, lastRecord, recordsAfter } from '../store/sql/audit.js';
-import type { Database } from '../store/sql/database.js';
 import { EXIT } from '../api/vocabulary.js';
-
-/** A reason why audit files cannot be verified, with the exit code of the command. */
-export class VerificationError extends Error {
-  readonly exitCode: number;
-  override name = 'VerificationError';
-  constructor(exitCode: number, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.exitCode = exitCode;
-  }
-}
+import { OperatorError, withValidSettings } from './operator-error.js';
 
 /** What the database has recorded about an audit file, to compare the file with. */
 export interface AuditReference {
@@ -40,7 +29,7 @@ export interface AuditReference {
 /**
  * @param chain the absolute path of the file.
  * @returns null if there is no database. The report says so, and the operator has to judge it.
- * @throws {VerificationError} if the database cannot be read.
+ * @throws {OperatorError} if the database cannot be read.
  */
 export async function auditReferenceOf(
   address: DatabaseAddress,
@@ -48,7 +37,7 @@ export async function auditReferenceOf(
   isOfChanges: boolean,
 ): Promise<AuditReference | null> {
   if (address.driver === 'sqlite' && !existsSync(address.path)) return null;
-  const database = openedDatabase(address);
+  const database = withValidSettings(() => openDatabase({ database: address }, realClock));
   try {
     const records = isOfChanges
       ? {
@@ -64,19 +53,10 @@ export async function auditReferenceOf(
     const text = error instanceof Error ? error.message : String(error);
     // No daemon has used this database yet.
     if (address.driver === 'sqlite' && /no such table/.test(text)) return null;
-    throw new VerificationError(
+    throw new OperatorError(
       EXIT.unavailable,
       `cannot read from the database how far the audit file reached: ${text}`,
       error,
     );
-  }
-}
-
-function openedDatabase(address: DatabaseAddress): Database {
-  try {
-    return openDatabase({ database: address }, realClock);
-  } catch (error) {
-    if (error instanceof SettingsError) throw new VerificationError(EXIT.configuration, error.message, error);
-    throw error;
   }
 }

@@ -2,18 +2,19 @@
 import { lstatSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
-import { readEnvFile } from '../../config/sources.js';
+import type { Environment } from '../../config/settings.js';
 import { BEGINNING } from '../store/audit-file/chain.js';
 import { firstLineOf, type FoundLine, linesIn, tailOf, Unreadable } from '../store/audit-file/lines.js';
 import { RecordCheck } from '../store/audit-file/record-check.js';
 import { allRotationsOf, compressionOf, isRotationOf } from '../store/audit-file/rotations.js';
 import { check, type Checked, type Fault } from '../store/audit-file/verification.js';
-import { type AuditReference, auditReferenceOf, VerificationError } from './audit-reference.js';
+import { type AuditReference, auditReferenceOf } from './audit-reference.js';
+import { fromSettings, OperatorError } from './operator-error.js';
 import { EXIT } from '../api/vocabulary.js';
 
-export { VerificationError };
 export type { Fault };
+
+const NEEDED = ['databaseDriver', 'database', 'auditLogFile', 'auditUseLogFile'] as const;
 
 export interface AuditVerification extends Checked {
   /** Compressed files that were ignored, because the same file exists uncompressed. */
@@ -33,19 +34,19 @@ export interface VerifyOptions {
   fromLine: number | null;
 }
 
-/** @throws {VerificationError} if the files cannot be verified. */
+/** @throws {OperatorError} if the files cannot be verified. */
 export async function verifyAudit(
   env: Environment,
   envFile: string | undefined,
   options: VerifyOptions,
 ): Promise<AuditVerification> {
   const { files: given, ofUses } = options;
-  const settings = settingsOf(env, envFile);
+  const settings = fromSettings(env, envFile, NEEDED, (all) => all);
   const [changes, uses] = [settings.auditLogFile, settings.auditUseLogFile].map((it) => it && resolve(it));
   const own = ofUses ? uses : changes;
   if (given.length === 0 && !own) {
     const [name, what] = ofUses ? ['AUDIT_USE_LOG_FILE', 'of uses'] : ['AUDIT_LOG_FILE', 'of changes'];
-    throw new VerificationError(
+    throw new OperatorError(
       EXIT.usage,
       `${name} is empty: no audit file ${what} is configured. Name the files to verify`,
     );
@@ -56,8 +57,8 @@ export async function verifyAudit(
     return await verifyFiles(options, chain, reference);
   } catch (error) {
     const { code, path: file } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') throw new VerificationError(EXIT.notFound, `${file} does not exist`, error);
-    if (code === 'EACCES') throw new VerificationError(EXIT.permission, `no permission to read ${file}`, error);
+    if (code === 'ENOENT') throw new OperatorError(EXIT.notFound, `${file} does not exist`, error);
+    if (code === 'EACCES') throw new OperatorError(EXIT.permission, `no permission to read ${file}`, error);
     throw error;
   } finally {
     await reference?.close();
@@ -157,16 +158,6 @@ async function waitForCopiedRecords(path: string, last: number): Promise<void> {
   }
 }
 
-function settingsOf(env: Environment, envFile: string | undefined) {
-  try {
-    const file = envFile === undefined ? undefined : readEnvFile(envFile);
-    return loadPart({ env, file }, ['databaseDriver', 'database', 'auditLogFile', 'auditUseLogFile']).settings;
-  } catch (error) {
-    if (error instanceof SettingsError) throw new VerificationError(EXIT.configuration, error.message, error);
-    throw error;
-  }
-}
-
 interface Numbered {
   file: string;
   /** The number of its first line; null if the file has no line. */
@@ -177,7 +168,7 @@ async function existing(path: string): Promise<string[]> {
   const isThere = lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   const files = [...(await allRotationsOf(path)), ...(isThere ? [path] : [])];
   if (files.length > 0) return files;
-  throw new VerificationError(EXIT.notFound, `audit file ${path} does not exist`);
+  throw new OperatorError(EXIT.notFound, `audit file ${path} does not exist`);
 }
 
 /** Selects the files to read. Files compressed with gzip are read directly. While a file is being compressed, both exist, and the plain one is used. */
@@ -189,7 +180,7 @@ function readableFiles(found: readonly string[]): { files: string[]; ignored: st
     const isTwice = compression !== null && found.includes(file.slice(0, -compression.length - 1));
     if (isTwice) ignored.push(file);
     else if (compression === null || compression === 'gz') files.push(file);
-    else throw new VerificationError(EXIT.usage, `${file} is not compressed with gzip. Decompress it first`);
+    else throw new OperatorError(EXIT.usage, `${file} is not compressed with gzip. Decompress it first`);
   }
   return { files, ignored };
 }
@@ -205,7 +196,7 @@ async function inOrder(files: readonly string[]): Promise<Numbered[]> {
 function refuseTwoChains(files: readonly Numbered[]): void {
   const [first, second] = files.filter(({ line }) => line === 1).map(({ file }) => file);
   if (first === undefined || second === undefined) return;
-  throw new VerificationError(EXIT.usage, `${first} and ${second} belong to different chains. Verify them separately`);
+  throw new OperatorError(EXIT.usage, `${first} and ${second} belong to different chains. Verify them separately`);
 }
 
 /** @param fromLine earlier lines are skipped. */

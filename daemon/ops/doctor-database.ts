@@ -16,8 +16,10 @@ import { checkSealedKeys } from '../store/sql/resealing.js';
 import type { ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
 import {
   type DoctorContext,
+  checksWith,
   clockFinding,
   codeOf,
+  messageOf,
   failed,
   type CheckGroup,
   type Finding,
@@ -31,16 +33,16 @@ import { checkDatabaseFile } from './doctor-sqlite.js';
 
 const MAX_KEYS = 1_000;
 
-export function databaseChecks(context: DoctorContext): CheckGroup {
-  return { check: 'database', run: (signal) => database(context, signal) };
-}
+export const databaseChecks = (context: DoctorContext): CheckGroup =>
+  checksWith('database', context, ['databaseDriver', 'database'], ({ database: address }, signal) =>
+    database(address, context, signal),
+  );
 
-async function* database(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
-  const address = validSettings(context, ['databaseDriver', 'database'])?.database;
-  if (!address) {
-    yield skipped('database', INVALID_SETTINGS);
-    return;
-  }
+async function* database(
+  address: DatabaseAddress,
+  context: DoctorContext,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
   let opened: ReadOnlyDatabase | null = null;
   const closeDatabase = () => {
     void opened?.close().catch(() => undefined);
@@ -66,8 +68,6 @@ async function* database(context: DoctorContext, signal: AbortSignal): AsyncGene
     await opened?.close().catch(() => undefined);
   }
 }
-
-const messageOf = (error: unknown) => (error instanceof Error && error.message !== '' ? error.message : codeOf(error));
 
 /** A command that tests the database without llmp. */
 function adviceFor(address: DatabaseAddress): string {

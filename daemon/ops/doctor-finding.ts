@@ -42,6 +42,21 @@ export interface CheckGroup {
   run: (signal: AbortSignal) => AsyncIterable<Finding>;
 }
 
+/** A group of checks that need these settings: skipped if they are invalid. */
+export const checksWith = <Wanted extends keyof AllSettings>(
+  check: string,
+  context: DoctorContext,
+  keys: readonly Wanted[],
+  run: (settings: Pick<AllSettings, Wanted>, signal: AbortSignal) => AsyncIterable<Finding>,
+): CheckGroup => ({
+  check,
+  async *run(signal) {
+    const settings = validSettings(context, keys);
+    if (settings) yield* run(settings, signal);
+    else yield skipped(check, INVALID_SETTINGS);
+  },
+});
+
 /** The environment and the env file of the deployment. */
 export interface DoctorContext {
   env: Environment;
@@ -81,6 +96,10 @@ export function codeOf(error: unknown): string {
   const { code } = error as NodeJS.ErrnoException;
   return typeof code === 'string' ? code : error instanceof Error ? error.message : String(error);
 }
+
+/** The message of an error; its code if it has none. */
+export const messageOf = (error: unknown): string =>
+  error instanceof Error && error.message !== '' ? error.message : codeOf(error);
 
 const MAX_SKEW_MS = 5_000;
 

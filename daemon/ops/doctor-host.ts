@@ -1,15 +1,14 @@
 /** Doctor checks of this machine: the version of Node.js, and the limit of open files and sockets. */
-import { maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
+import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
 import {
   type DoctorContext,
   type CheckGroup,
   type Finding,
+  checksWith,
   failed,
   ok,
-  validSettings,
   skipped,
   warning,
-  INVALID_SETTINGS,
 } from './doctor-finding.js';
 import { readNodeRange } from '../../config/version.js';
 
@@ -30,18 +29,12 @@ async function* node(version: string): AsyncGenerator<Finding> {
   } else yield ok('node', `Node.js ${version} (${needed} or newer is required)`);
 }
 
-export function descriptorChecks(context: DoctorContext, limit = maxDescriptors()): CheckGroup {
-  return { check: 'descriptors', run: () => descriptors(context, limit) };
-}
+export const descriptorChecks = (context: DoctorContext, limit = maxDescriptors()): CheckGroup =>
+  checksWith('descriptors', context, ['maxConnections', 'upstreamConnections'], (wanted) => descriptors(wanted, limit));
 
 // eslint-disable-next-line @typescript-eslint/require-await -- has the type of the other checks
-async function* descriptors(context: DoctorContext, limit: number): AsyncGenerator<Finding> {
+async function* descriptors(wanted: ConnectionLimits, limit: number): AsyncGenerator<Finding> {
   const check = 'descriptors';
-  const wanted = validSettings(context, ['maxConnections', 'upstreamConnections']);
-  if (!wanted) {
-    yield skipped(check, INVALID_SETTINGS);
-    return;
-  }
   if (limit === Infinity) {
     yield skipped(check, 'this system does not report its limit of open files');
     return;

@@ -6,15 +6,13 @@ import { dirname } from 'node:path';
 import type { ListenAddress } from '../../config/kinds.js';
 import {
   type DoctorContext,
+  checksWith,
   codeOf,
   failed,
   type CheckGroup,
   type Finding,
   ok,
-  validSettings,
-  skipped,
   warning,
-  INVALID_SETTINGS,
 } from './doctor-finding.js';
 
 const RESPONSE_MS = 3_000;
@@ -24,27 +22,12 @@ const LISTENERS = [
   { name: 'MANAGEMENT_LISTEN_ADDR', key: 'managementListenAddress', check: 'listening, management' },
 ] as const;
 
-export function listeningChecks(context: DoctorContext): CheckGroup[] {
-  return LISTENERS.map(({ name, key, check }) => ({
-    check,
-    run: (signal) => listening(check, name, () => validSettings(context, [key]), key, signal),
-  }));
-}
-
-type Part = { listenAddress?: ListenAddress; managementListenAddress?: ListenAddress | undefined } | null;
-
-async function* listening(
-  check: string,
-  name: string,
-  settings: () => Part,
-  key: 'listenAddress' | 'managementListenAddress',
-  signal: AbortSignal,
-): AsyncGenerator<Finding> {
-  const part = settings();
-  const address = part?.[key];
-  if (address) yield await findingOf(check, name, address, signal);
-  else if (!part) yield skipped(check, INVALID_SETTINGS);
-}
+export const listeningChecks = (context: DoctorContext): CheckGroup[] =>
+  LISTENERS.map(({ name, key, check }) =>
+    checksWith<typeof key>(check, context, [key], async function* ({ [key]: address }, signal) {
+      if (address) yield await findingOf(check, name, address, signal);
+    }),
+  );
 
 async function findingOf(check: string, name: string, address: ListenAddress, signal: AbortSignal): Promise<Finding> {
   const shown = shownAs(address);

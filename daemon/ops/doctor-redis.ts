@@ -1,41 +1,36 @@
 /** Doctor checks of Redis: whether it is available, and whether it preserves events. */
+import type { AllSettings } from '../../config/settings.js';
 import { redisAddressFrom } from '../store/redis/address.js';
 import { newClient } from '../store/redis/connection.js';
 import { factsOf, misfitIn, type ServerFacts } from '../store/redis/server-facts.js';
 import {
   type DoctorContext,
+  checksWith,
   clockFinding,
-  codeOf,
   failed,
   type CheckGroup,
   type Finding,
+  messageOf,
   ok,
-  validSettings,
   skipped,
   warning,
-  INVALID_SETTINGS,
 } from './doctor-finding.js';
 
 const RESPONSE_MS = 2_000;
 
 type Redis = ReturnType<typeof newClient>;
 
-export function redisChecks(context: DoctorContext): CheckGroup {
-  return { check: 'redis', run: (signal) => redis(context, signal) };
-}
+const NEEDED = ['redisAddress', 'redisDatabase', 'redisUsername', 'redisPassword', 'redisTls', 'eventBus'] as const;
 
-async function* redis(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
-  const settings = validSettings(context, [
-    'redisAddress',
-    'redisDatabase',
-    'redisUsername',
-    'redisPassword',
-    'redisTls',
-    'eventBus',
-  ]);
-  const address = settings && redisAddressFrom(settings);
+export const redisChecks = (context: DoctorContext): CheckGroup => checksWith('redis', context, NEEDED, redis);
+
+async function* redis(
+  settings: Pick<AllSettings, (typeof NEEDED)[number]>,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
+  const address = redisAddressFrom(settings);
   if (!address) {
-    yield skipped('redis', settings ? 'REDIS_ADDR is not set' : INVALID_SETTINGS);
+    yield skipped('redis', 'REDIS_ADDR is not set');
     return;
   }
   const { host, port } = address;
@@ -154,5 +149,3 @@ async function persistence(info: ReadonlyMap<string, string>, client: Redis): Pr
   if (save !== '') return ok(check, `snapshots (save ${save}): a crash loses the events since the last one`);
   return warning(check, 'neither append-only file nor snapshots: a restart of Redis loses undelivered events', fix);
 }
-
-const messageOf = (error: unknown) => (error instanceof Error && error.message !== '' ? error.message : codeOf(error));

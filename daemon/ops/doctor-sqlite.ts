@@ -6,7 +6,7 @@ import { isLocked } from '../store/lock.js';
 import { whyNoSqlite } from '../store/sqlite-available.js';
 import { openSqliteReader, type ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
 import { codeOf, failed, type Finding, ok, warning } from './doctor-finding.js';
-import { existingFolder, hasAccess, freeSpaceFinding } from './doctor-folder.js';
+import { existingFolder, hasAccess, freeSpaceFinding } from './doctor-files.js';
 import { modeFinding } from './doctor-settings.js';
 
 // From linux/magic.h. The write-ahead log needs memory that all processes share, which network file systems do not provide.

@@ -3,20 +3,19 @@ import { lookup } from 'node:dns/promises';
 import { request } from 'node:http';
 import { connect, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import type { AllSettings } from '../../config/settings.js';
 import { isReachedDirectly } from '../../config/urls.js';
 import { type Opening, type TunnelTarget, tunnelsThrough } from '../http/proxy/upstream-tunnel.js';
 import {
   type DoctorContext,
+  checksWith,
   clockFinding,
   codeOf,
   failed,
   type CheckGroup,
   type Finding,
   ok,
-  validSettings,
-  skipped,
   warning,
-  INVALID_SETTINGS,
 } from './doctor-finding.js';
 
 const DAY_MS = 86_400_000;
@@ -25,17 +24,14 @@ const WARN_BELOW_DAYS = 14;
 const RESPONSE_MS = 4_000;
 const DATE_RESOLUTION_MS = 1_000;
 
-export function upstreamChecks(context: DoctorContext): CheckGroup {
-  return { check: 'upstream', run: (signal) => upstream(context, signal) };
-}
+const NEEDED = ['upstreamBaseUrl', 'upstreamProxy', 'upstreamProxyBypass'] as const;
 
-async function* upstream(context: DoctorContext, signal: AbortSignal): AsyncGenerator<Finding> {
-  const settings = validSettings(context, ['upstreamBaseUrl', 'upstreamProxy', 'upstreamProxyBypass']);
-  if (!settings) {
-    yield skipped('upstream', INVALID_SETTINGS);
-    return;
-  }
-  const { upstreamBaseUrl: url, upstreamProxy, upstreamProxyBypass: bypass = [] } = settings;
+export const upstreamChecks = (context: DoctorContext): CheckGroup => checksWith('upstream', context, NEEDED, upstream);
+
+async function* upstream(
+  { upstreamBaseUrl: url, upstreamProxy, upstreamProxyBypass: bypass = [] }: Pick<AllSettings, (typeof NEEDED)[number]>,
+  signal: AbortSignal,
+): AsyncGenerator<Finding> {
   const isEncrypted = url.protocol === 'https:';
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const port = Number(url.port || (isEncrypted ? 443 : 80));

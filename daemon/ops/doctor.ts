@@ -4,7 +4,7 @@ import { secretsIn, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { withTimeout } from '../core/timing.js';
 import type { Clock } from '../core/ports.js';
-import { auditChecks } from './doctor-audit.js';
+import { auditChecks } from './doctor-files.js';
 import { databaseChecks } from './doctor-database.js';
 import { type DoctorContext, codeOf, failed, type CheckGroup, type Finding } from './doctor-finding.js';
 import { descriptorChecks, nodeChecks } from './doctor-host.js';

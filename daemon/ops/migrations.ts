@@ -1,8 +1,7 @@
-/** `llmp migrate … --direct`: migrates the schema without a daemon. */
+/** `llmp migrate … --direct` migrates the schema without a daemon. `llmp migrate rekey` encrypts upstream keys with a new encryption key. */
 import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../../config/database-url.js';
-import { type Environment, loadPart, SettingsError } from '../../config/settings.js';
-import { readEnvFile } from '../../config/sources.js';
+import { type Environment, SettingsError } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
 import { MigrationsLocked } from '../../migrations/lock.js';
 import { type MigrationStatus, Migrator } from '../../migrations/migrator.js';
@@ -12,19 +11,12 @@ import { StoreRefused, StoreUnavailable } from '../core/ports.js';
 import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/databases.js';
 import { withStoreErrors as asStoreError } from '../store/sql/failures.js';
-import { requireSqlite, SqliteUnavailable } from '../store/sqlite-available.js';
+import { secretBoxFor } from '../store/open.js';
+import { type ResealResult, reseal } from '../store/sql/resealing.js';
+import { requireSqlite } from '../store/sqlite-available.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
 import { EXIT } from '../api/vocabulary.js';
-
-/** A failure that the operator can correct, with the exit code of the command. */
-export class DirectMigrationError extends Error {
-  readonly exitCode: number;
-  override name = 'DirectMigrationError';
-  constructor(exitCode: number, message: string, cause?: unknown) {
-    super(message, { cause });
-    this.exitCode = exitCode;
-  }
-}
+import { fromSettings, OperatorError } from './operator-error.js';
 
 export interface DirectMigrations {
   status(): Promise<MigrationStatus>;
@@ -34,7 +26,12 @@ export interface DirectMigrations {
 
 /** Opens the database that the settings name. A missing database is not created, because the path is probably wrong. */
 export function directMigrations(env: Environment, envFile?: string): DirectMigrations {
-  const { address, database } = openFromSettings(env, envFile);
+  const { address, database } = fromSettings(env, envFile, ['databaseDriver', 'database'], (settings) => {
+    const address = settings.database;
+    refuseMissing(address);
+    if (address.driver === 'sqlite') requireSqlite();
+    return { address, database: openDatabase(settings, realClock) };
+  });
   const migrator = new Migrator(database, readVersion());
   return {
     status: () => asOperatorError(migrator.status()),
@@ -43,24 +40,33 @@ export function directMigrations(env: Environment, envFile?: string): DirectMigr
   };
 }
 
-/** @throws {DirectMigrationError} if the database file does not exist. */
-export function refuseMissing(address: DatabaseAddress): void {
-  if (address.driver !== 'sqlite' || existsSync(address.path)) return;
-  throw new DirectMigrationError(EXIT.notFound, `database ${address.path} does not exist. Check DATABASE_URL`);
+const FOR_REKEY = ['databaseDriver', 'database', 'encryptionKey', 'previousEncryptionKey'] as const;
+
+/** Encrypts upstream keys with the new encryption key, also while daemons use them. @throws {OperatorError} */
+export async function rekey(
+  env: Environment,
+  envFile: string | undefined,
+  isRehearsal: boolean,
+): Promise<ResealResult> {
+  const { database, box } = fromSettings(env, envFile, FOR_REKEY, (settings) => {
+    if (!settings.previousEncryptionKey)
+      throw new SettingsError([
+        'ENCRYPTION_KEY_PREVIOUS is not set. Set it to the old key, and ENCRYPTION_KEY to the new key',
+      ]);
+    refuseMissing(settings.database);
+    return { box: secretBoxFor(settings), database: openDatabase(settings, realClock) };
+  });
+  try {
+    return await asOperatorError(reseal(database, box, isRehearsal));
+  } finally {
+    await database.close();
+  }
 }
 
-function openFromSettings(env: Environment, envFile: string | undefined) {
-  try {
-    const file = envFile === undefined ? undefined : readEnvFile(envFile);
-    const address = loadPart({ env, file }, ['databaseDriver', 'database']).settings.database;
-    refuseMissing(address);
-    if (address.driver === 'sqlite') requireSqlite();
-    return { address, database: openDatabase({ database: address }, realClock) };
-  } catch (error) {
-    if (error instanceof SettingsError || error instanceof SqliteUnavailable)
-      throw new DirectMigrationError(EXIT.configuration, error.message, error);
-    throw error;
-  }
+/** @throws {OperatorError} if the database file does not exist. */
+function refuseMissing(address: DatabaseAddress): void {
+  if (address.driver !== 'sqlite' || existsSync(address.path)) return;
+  throw new OperatorError(EXIT.notFound, `database ${address.path} does not exist. Check DATABASE_URL`);
 }
 
 /** Locks an SQLite database. On a database server the migrator itself excludes other migrators, including daemons. */
@@ -74,32 +80,32 @@ async function whileLocked<T>(address: DatabaseAddress, work: () => Promise<T>):
   }
 }
 
-/** @throws {DirectMigrationError} for failures that an operator can correct. */
-export async function asOperatorError<T>(result: Promise<T>): Promise<T> {
+/** @throws {OperatorError} for failures that an operator can correct. */
+async function asOperatorError<T>(result: Promise<T>): Promise<T> {
   try {
     return await asStoreError(result);
   } catch (error) {
     if (error instanceof PathInUse) {
-      throw new DirectMigrationError(
+      throw new OperatorError(
         EXIT.conflict,
         `${error.message}. Let the running daemon migrate: llmp migrate up`,
         error,
       );
     }
     if (error instanceof SchemaTooNew || error instanceof MigrationsLocked) {
-      throw new DirectMigrationError(EXIT.conflict, error.message, error);
+      throw new OperatorError(EXIT.conflict, error.message, error);
     }
     const text = error instanceof Error ? error.message : String(error);
     if (/SQLITE_(?:CANTOPEN|READONLY)|EACCES|EPERM/.test(text)) {
-      throw new DirectMigrationError(EXIT.permission, `no permission to open the database: ${text}`, error);
+      throw new OperatorError(EXIT.permission, `no permission to open the database: ${text}`, error);
     }
     if (/SQLITE_NOTADB/.test(text))
-      throw new DirectMigrationError(EXIT.configuration, 'the file is not an llmp database. Check DATABASE_URL', error);
+      throw new OperatorError(EXIT.configuration, 'the file is not an llmp database. Check DATABASE_URL', error);
     if (error instanceof StoreRefused) {
-      throw new DirectMigrationError(error.isLasting ? EXIT.configuration : EXIT.unavailable, error.message, error);
+      throw new OperatorError(error.isLasting ? EXIT.configuration : EXIT.unavailable, error.message, error);
     }
     if (error instanceof StoreUnavailable) {
-      throw new DirectMigrationError(EXIT.unavailable, `the database is unavailable: ${text}`, error);
+      throw new OperatorError(EXIT.unavailable, `the database is unavailable: ${text}`, error);
     }
     throw error;
   }
