@@ -156,23 +156,14 @@ async function built(context: BuildContext, options: ComposeOptions, opened: Res
   const { onEnded } = options;
   const storage = await openStorage(context, opened);
   const core = await buildCore(context, storage);
-  const { auditFiles, stores, shared, crew } = storage;
-  const { redis, bus } = shared;
+  const { crew } = storage;
   const toPrimary = context.link && recordsTo(context.link, context.clock, context.log);
-  const traffic = await buildTraffic(context, core, {
-    bus,
-    auditFiles,
+  const traffic = await buildTraffic(context, core, storage, {
     onEnded,
     ofWorkers: crew && machineSources(crew, core),
     toPrimary: toPrimary && toPrimary.record,
   });
-  const management = await buildManagement(context, core, traffic, {
-    records: stores.records,
-    auditFiles,
-    redis,
-    bus,
-    crew,
-  });
+  const management = await buildManagement(context, core, traffic, storage);
   if (context.link && toPrimary) serveThePrimary(context.link, core, traffic, toPrimary);
   const workers =
     crew && options.workers

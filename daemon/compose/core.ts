@@ -7,7 +7,7 @@ import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { ModelNames } from '../core/model-names.js';
-import { type Clock, StoreUnavailable } from '../core/ports.js';
+import { StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
@@ -19,7 +19,6 @@ import type { Crew } from '../store/ipc/crew.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
-import type { Database } from '../store/sql/database.js';
 import { checkEncoding } from '../store/sql/server-check.js';
 import type { BuildContext } from './context.js';
 import type { Storage } from './storage.js';
@@ -65,7 +64,9 @@ export async function buildCore(
   const { database, records, lookup, ledger, clusterStore } = stores;
   const isShared = clusterStore !== null;
   const staleLimitMs = settings.tokenStaleLimitMs;
-  const migrator = link ? migratedByPrimary(link) : await migratorOf(database, version, clock);
+  const migrator = link
+    ? migratedByPrimary(link)
+    : new (await import('../../migrations/migrator.js')).Migrator(database, version, () => clock.now());
   const readiness = new Readiness();
   records.refuseChangesWhile(() => auditFiles.whyNoChanges ?? readiness.whyNoChanges);
   const admission = new Admission({
@@ -181,13 +182,6 @@ export async function buildCore(
     pingDatabase,
     failed,
   };
-}
-
-async function migratorOf(
-  ...[database, version, clock]: [Database, string, Clock]
-): Promise<StartupOptions['migrator']> {
-  const { Migrator } = await import('../../migrations/migrator.js');
-  return new Migrator(database, version, () => clock.now());
 }
 
 /** In a worker: the primary has checked the schema, and migrates it. */

@@ -1,8 +1,6 @@
 /** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
 import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
-import { populationOf } from '../core/population.js';
-import type { EventBus, RecordStore } from '../core/ports.js';
-import type { AuditStatus, StatusReport, WorkerReport } from '../core/status.js';
+import type { StatusReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-address.js';
 import { EventStreams } from '../http/manage/event-streams.js';
 import type { Proxy } from '../http/proxy/proxy.js';
@@ -15,27 +13,9 @@ import { createHttpServer, type HttpServer } from '../http/server/server.js';
 import { serverForWorkers, throughPrimary } from '../http/server/through-primary.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
-import type { OperatorsParts, partsForOperators } from './operators.js';
-import { type StatusSources, statusOf } from './status.js';
+import { statusReports } from './status.js';
+import type { Storage } from './storage.js';
 import type { Traffic } from './traffic.js';
-
-/** The parts of the storage that management uses directly. */
-export interface ManagedStorage {
-  records: RecordStore;
-  auditFiles: { readonly isFailing: boolean; readonly status: AuditStatus };
-  /** Null if Redis is not configured. */
-  redis: { ping(): Promise<void> } | null;
-  /** Null if events are not published. */
-  bus: EventBus | null;
-  /** The workers of a primary; null in other processes. */
-  crew: {
-    reported(): Promise<void>;
-    settled(isChange: boolean): Promise<void>;
-    readonly isServing: boolean;
-    readonly report: WorkerReport[];
-    readonly figures: { gauges: Record<'http' | 'websocket', number> };
-  } | null;
-}
 
 export interface Management {
   /** Counters of wrong credentials, for the management API and for the Admin UI. */
@@ -59,22 +39,28 @@ export async function buildManagement(
   context: BuildContext,
   core: Core,
   traffic: Traffic,
-  storage: ManagedStorage,
+  storage: Storage,
 ): Promise<Management> {
   const { settings, live, log, clock } = context;
-  const { records, bus, crew } = storage;
+  const { crew } = storage;
+  const { records } = storage.stores;
   const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
   const logInAttempts = new FailedAttempts({ surface: ADMIN_UI, store: records, clock, log });
   const streams = new EventStreams(clock);
   const probes = probesOf(context, core, traffic, storage);
-  const statusSources = statusSourcesOf(context, core, traffic, storage, probes);
-  const status = () => statusOf(statusSources);
+  const status = statusReports(context, core, traffic, storage, probes);
   const { proxy, upgrades } = traffic;
   const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
   const { link, isPrimary } = context;
   const forOperators = link
     ? CLIENTS_ONLY
-    : await operatorsParts(context, core, traffic, { records, bus, crew, streams, status, attempts, logInAttempts });
+    : // Loaded only where it is served: it weighs more than all that requests on /v1 need.
+      (await import('./operators.js')).partsForOperators(context, core, traffic, storage, {
+        streams,
+        status,
+        attempts,
+        logInAttempts,
+      });
   const forClients = {
     proxy,
     upgrades,
@@ -95,16 +81,11 @@ export async function buildManagement(
   return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer };
 }
 
-/** Loaded only where it is served: it weighs more than all that requests on /v1 need. */
-async function operatorsParts(...of: Parameters<typeof partsForOperators>): Promise<OperatorsParts> {
-  const { partsForOperators } = await import('./operators.js');
-  return partsForOperators(...of);
-}
-
-function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: ManagedStorage): Probes {
+function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: Storage): Probes {
   const { clock, link } = context;
   const { readiness, admission, pingDatabase } = core;
-  const { auditFiles, redis, bus, crew } = storage;
+  const { auditFiles, crew } = storage;
+  const { redis, bus } = storage.shared;
   return {
     clock,
     startedAtMs: clock.monotonic(),
@@ -128,34 +109,6 @@ function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage:
 /** The primary publishes the events of a worker. */
 const busOf = (link: NonNullable<BuildContext['link']>) =>
   link.health.isBusFailing === null ? null : () => link.health.isBusFailing === true;
-
-function statusSourcesOf(
-  { settings, clock, version, instanceId }: BuildContext,
-  { migrations, cache }: Core,
-  { proxy, upgrades, recentTraffic }: Traffic,
-  { records, bus, auditFiles, crew }: ManagedStorage,
-  probes: Probes,
-): StatusSources {
-  return {
-    version,
-    instanceId,
-    startedAtMs: clock.now(),
-    clock,
-    probes,
-    databaseDriver: settings.databaseDriver,
-    migrations: migrations.status,
-    population: populationOf(records, clock),
-    recentTraffic,
-    cache,
-    inFlight: () => {
-      const { http, websocket } = crew?.figures.gauges ?? { http: proxy.inFlight, websocket: upgrades.inFlight };
-      return http + websocket;
-    },
-    workers: () => crew?.report ?? [],
-    bus,
-    audit: () => auditFiles.status,
-  };
-}
 
 /** The parts that a listener serves in addition to probes; null for parts that it does not serve. */
 interface ServedParts extends Pick<AppOptions, 'manage' | 'admin' | 'metrics'> {

@@ -2,7 +2,6 @@
 import { adminUi } from '../admin/mount.js';
 import { AdminSessions } from '../core/admin-sessions.js';
 import type { FailedAttempts } from '../core/failed-attempts.js';
-import type { EventBus, RecordStore } from '../core/ports.js';
 import type { StatusReport } from '../core/status.js';
 import type { EventStreams } from '../http/manage/event-streams.js';
 import { fetchFrom } from '../http/manage/in-process.js';
@@ -12,17 +11,13 @@ import type { MetricsEndpoint } from '../http/server/metrics-route.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
+import type { Storage } from './storage.js';
 import type { Traffic } from './traffic.js';
 
 export type OperatorsParts = Pick<AppOptions, 'manage' | 'admin' | 'metrics'>;
 
 /** What they need of other parts. */
 export interface OperatorsNeeds {
-  records: RecordStore;
-  /** Null if events are not published. */
-  bus: EventBus | null;
-  /** The workers of a primary; null in other processes. */
-  crew: { reported(): Promise<void>; settled(isChange: boolean): Promise<void> } | null;
   streams: EventStreams;
   status: () => Promise<StatusReport>;
   attempts: FailedAttempts;
@@ -33,7 +28,8 @@ export function partsForOperators(
   context: BuildContext,
   core: Core,
   traffic: Traffic,
-  { records, bus, crew, streams, status, attempts, logInAttempts }: OperatorsNeeds,
+  { stores: { records }, shared: { bus }, crew }: Storage,
+  { streams, status, attempts, logInAttempts }: OperatorsNeeds,
 ): OperatorsParts {
   const options: ManageOptions = {
     managementToken: context.settings.managementToken,
@@ -65,7 +61,7 @@ export function partsForOperators(
 }
 
 /** Metrics with what the workers have counted until they are read. */
-function withReports(metrics: Metrics, crew: OperatorsNeeds['crew']): MetricsEndpoint['metrics'] {
+function withReports(metrics: Metrics, crew: Storage['crew']): MetricsEndpoint['metrics'] {
   if (!crew) return metrics;
   const render = async () => {
     await crew.reported();

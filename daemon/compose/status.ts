@@ -1,58 +1,51 @@
 /** Builds the response of `GET /manage/status` from the parts of this instance. */
-import type { ResponseCache } from '../core/cache/response-cache.js';
-import type { CountPopulation } from '../core/population.js';
-import type { Clock, EventBus } from '../core/ports.js';
-import type { RecentTraffic } from '../core/recent-traffic.js';
-import type { AuditStatus, BusStatus, StatusReport, WorkerReport } from '../core/status.js';
+import { populationOf } from '../core/population.js';
+import type { EventBus } from '../core/ports.js';
+import type { BusStatus, StatusReport } from '../core/status.js';
 import { checkDependencies, type Probes } from '../http/server/probes.js';
 import type { HealthSummary } from '../process/supervisor.js';
+import type { BuildContext } from './context.js';
+import type { Core } from './core.js';
+import type { Storage } from './storage.js';
+import type { Traffic } from './traffic.js';
 
-export interface StatusSources {
-  version: string;
-  instanceId: string;
-  startedAtMs: number;
-  clock: Clock;
-  probes: Probes;
-  databaseDriver: string;
-  migrations: () => Promise<{ current: string | null; pending: readonly string[] }>;
-  population: CountPopulation;
-  recentTraffic: RecentTraffic;
-  /** Null if the cache is disabled. */
-  cache: Pick<ResponseCache, 'backend'> | null;
-  inFlight: () => number;
-  /** Null if events are not published. */
-  bus: Pick<EventBus, 'backend' | 'isFailing' | 'counts'> | null;
-  audit: () => AuditStatus;
-  workers: () => WorkerReport[];
-}
-
-/** Takes little more than a second, even if the database and Redis are unavailable. */
-export async function statusOf(sources: StatusSources): Promise<StatusReport> {
-  const { probes, clock, recentTraffic, migrations } = sources;
-  const { missing, degraded, isDatabaseUp, isRedisUp } = await checkDependencies(probes);
-  // Not read from a database that does not respond: the caller would have to wait.
-  const schema = isDatabaseUp ? await migrations().catch(() => null) : null;
-  return {
-    version: sources.version,
-    instanceId: sources.instanceId,
-    startedAtMs: sources.startedAtMs,
-    uptimeMs: clock.monotonic() - probes.startedAtMs,
-    missing,
-    degraded,
-    database: {
-      driver: sources.databaseDriver,
-      status: isDatabaseUp ? 'ok' : 'failing',
-      schema: schema?.current ?? null,
-      pendingMigrations: schema?.pending ?? [],
-    },
-    redis: isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing',
-    bus: busStatus(sources.bus),
-    audit: sources.audit(),
-    population: isDatabaseUp && schema?.current ? await sources.population() : null,
-    inFlight: sources.inFlight(),
-    traffic: recentTraffic.report(),
-    cache: sources.cache?.backend ?? 'off',
-    workers: sources.workers(),
+/** The reports take little more than a second, even if the database and Redis are unavailable. */
+export function statusReports(
+  { settings, clock, version, instanceId }: BuildContext,
+  { migrations, cache }: Core,
+  { proxy, upgrades, recentTraffic }: Traffic,
+  { stores, shared, auditFiles, crew }: Storage,
+  probes: Probes,
+): () => Promise<StatusReport> {
+  const startedAtMs = clock.now();
+  const population = populationOf(stores.records, clock);
+  return async () => {
+    const { missing, degraded, isDatabaseUp, isRedisUp } = await checkDependencies(probes);
+    // Not read from a database that does not respond: the caller would have to wait.
+    const schema = isDatabaseUp ? await migrations.status().catch(() => null) : null;
+    const { http, websocket } = crew?.figures.gauges ?? { http: proxy.inFlight, websocket: upgrades.inFlight };
+    return {
+      version,
+      instanceId,
+      startedAtMs,
+      uptimeMs: clock.monotonic() - probes.startedAtMs,
+      missing,
+      degraded,
+      database: {
+        driver: settings.databaseDriver,
+        status: isDatabaseUp ? 'ok' : 'failing',
+        schema: schema?.current ?? null,
+        pendingMigrations: schema?.pending ?? [],
+      },
+      redis: isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing',
+      bus: busStatus(shared.bus),
+      audit: auditFiles.status,
+      population: isDatabaseUp && schema?.current ? await population() : null,
+      inFlight: http + websocket,
+      traffic: recentTraffic.report(),
+      cache: cache?.backend ?? 'off',
+      workers: crew?.report ?? [],
+    };
   };
 }
 
@@ -79,7 +72,7 @@ export function healthSummaryOf({
 /** Rounded to two significant digits: with more, the summary would change all the time. */
 const rounded = (value: number) => String(Number(value.toPrecision(2)));
 
-function busStatus(bus: StatusSources['bus']): BusStatus {
+function busStatus(bus: EventBus | null): BusStatus {
   if (!bus) return { kind: 'off', status: 'off', buffered: 0, published: 0, dropped: 0, lag: null };
   const { buffered, published, dropped, lag } = bus.counts;
   const kind = bus.backend === 'redis' ? 'redis-streams' : 'in-memory';

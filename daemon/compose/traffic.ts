@@ -2,10 +2,9 @@
 import type { Settings } from '../../config/settings.js';
 import { ContentReaders } from '../core/content/content-reader.js';
 import type { OnEnded, RequestEnded } from '../core/events.js';
-import type { EventBus, Log } from '../core/ports.js';
+import type { Log } from '../core/ports.js';
 import { publishRequest } from '../core/publishing.js';
 import { RecentTraffic } from '../core/recent-traffic.js';
-import type { AuditStatus } from '../core/status.js';
 import { type AddressOf, addressesBehind } from '../http/client-address.js';
 import { openDecoder } from '../http/proxy/decoding.js';
 import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
@@ -21,12 +20,10 @@ import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
+import type { Storage } from './storage.js';
 
 /** Recorders of completed requests that are not built here. */
 export interface ExternalRecorders {
-  /** Null if events are not published. */
-  bus: EventBus | null;
-  auditFiles: { record(ended: RequestEnded): void; readonly status: AuditStatus };
   onEnded: OnEnded | undefined;
   /** The sums of a primary's workers; null in other processes. */
   ofWorkers: Partial<Sources> | null;
@@ -52,7 +49,12 @@ export interface Traffic {
   bounds: MemoryBounds;
 }
 
-export async function buildTraffic(context: BuildContext, core: Core, external: ExternalRecorders): Promise<Traffic> {
+export async function buildTraffic(
+  context: BuildContext,
+  core: Core,
+  storage: Storage,
+  external: ExternalRecorders,
+): Promise<Traffic> {
   const { settings, live, log, clock, daemonId, heap, memory, link } = context;
   const { maxRequestBytes, proxyPrefixes } = settings;
   const { admission, rateLimits, cache, readiness } = core;
@@ -71,10 +73,11 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   const recentTraffic = new RecentTraffic(clock);
   const metrics =
     settings.metricsEnabled && !link
-      ? await metricsOf({
+      ? // Loaded only if metrics are enabled.
+        new (await import('../metrics/metrics.js')).Metrics({
           // Read only after everything is built.
           inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
-          ...sourcesOf(context, core, external),
+          ...sourcesOf(context, core, storage),
           shed: () => heap.refused,
           dropped: () => memory.dropped,
           ...external.ofWorkers,
@@ -82,7 +85,7 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
       : null;
   const recorders = external.toPrimary
     ? [external.toPrimary, external.onEnded].filter((each) => each !== undefined)
-    : recordersOf({ core, external, metrics, recentTraffic });
+    : recordersOf(core, storage, external.onEnded, metrics, recentTraffic);
   const record = (ended: RequestEnded) => {
     for (const each of recorders) each(ended);
   };
@@ -124,18 +127,16 @@ export async function buildTraffic(context: BuildContext, core: Core, external: 
   };
 }
 
-interface RecorderSources {
-  core: Core;
-  external: ExternalRecorders;
-  metrics: Metrics | null;
-  recentTraffic: RecentTraffic;
-}
-
 /** The recorders of completed requests on /v1, in the order in which they are called. */
-function recordersOf({ core, external, metrics, recentTraffic }: RecorderSources): readonly OnEnded[] {
-  const { bus, auditFiles, onEnded } = external;
+function recordersOf(
+  { usage }: Core,
+  { auditFiles, shared: { bus } }: Storage,
+  onEnded: OnEnded | undefined,
+  metrics: Metrics | null,
+  recentTraffic: RecentTraffic,
+): readonly OnEnded[] {
   const all: (OnEnded | null)[] = [
-    core.usage.record,
+    usage.record,
     onEnded ?? null,
     (ended) => {
       auditFiles.record(ended);
@@ -170,14 +171,8 @@ function connectionsFor(settings: Pick<Settings, keyof ConnectionLimits>, log: L
 }
 
 /** Metrics that the core and the storage count themselves. */
-function sourcesOf({ clock }: BuildContext, core: Core, { bus, auditFiles }: ExternalRecorders) {
+function sourcesOf({ clock }: BuildContext, core: Core, { shared: { bus }, auditFiles }: Storage) {
   const { admission, rateLimits, cache, clusterSync } = core;
   const clusterSyncAgeMs = clusterSync && (() => clock.monotonic() - clusterSync.upToDateAtMs);
   return { admission, rateLimits, cache, bus, audit: () => auditFiles.status, clusterSyncAgeMs };
-}
-
-async function metricsOf(sources: Sources): Promise<Metrics> {
-  // Loaded only if metrics are enabled.
-  const { Metrics } = await import('../metrics/metrics.js');
-  return new Metrics(sources);
 }
