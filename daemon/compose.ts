@@ -32,7 +32,7 @@ import type { Scheduler } from './http/scheduler.js';
 import { memoryLimitOf } from './http/server/memory-bounds.js';
 import { drain } from './process/drain.js';
 import { HeapGuard } from './process/heap-guard.js';
-import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/timeouts.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/database.js';
 import { addressOf, listen } from './process/listen.js';
 import { beginDespiteOrphans, listenDespiteOrphans } from './process/orphaned-workers.js';
 import type { AuditFiles } from './store/audit-file/open.js';

@@ -3,7 +3,7 @@ import type { MemoryLimit } from '../core/memory-limit.js';
 import type { Clock, Log } from '../core/ports.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
-import type { DatabaseTimeouts } from '../store/sql/timeouts.js';
+import type { DatabaseTimeouts } from '../store/sql/database.js';
 
 /** Context that every builder gets. */
 export interface BuildContext {

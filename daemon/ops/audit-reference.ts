@@ -5,7 +5,7 @@ import type { CommittedRecord } from '../core/ports.js';
 import { type Anchor, rotatedEndsOf } from '../store/audit-file/anchors.js';
 import { openDatabase } from '../store/databases.js';
 import { anchorsOf } from '../store/sql/anchors.js';
-import { forgedSeq, lastRecord, recordsAfter } from '../store/sql/audit.js';
+import { forgedSeq, lastRecord, recordsAfter } from '../store/sql/audit-list.js';
 import { EXIT } from '../api/vocabulary.js';
 import { OperatorError, withValidSettings } from './operator-error.js';
 

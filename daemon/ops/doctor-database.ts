@@ -13,7 +13,7 @@ import type { Database } from '../store/sql/database.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import { checkEncoding, missingPrivileges } from '../store/sql/server-check.js';
 import { checkSealedKeys } from '../store/sql/resealing.js';
-import type { ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
+import type { ReadOnlyDatabase } from '../store/sql/sqlite-database.js';
 import {
   type DoctorContext,
   checksWith,

@@ -4,7 +4,7 @@ import { constants, stat, statfs } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isLocked } from '../store/lock.js';
 import { whyNoSqlite } from '../store/sqlite-available.js';
-import { openSqliteReader, type ReadOnlyDatabase } from '../store/sql/sqlite-reader.js';
+import { openSqliteReader, type ReadOnlyDatabase } from '../store/sql/sqlite-database.js';
 import { codeOf, failed, type Finding, ok, warning } from './doctor-finding.js';
 import { existingFolder, hasAccess, freeSpaceFinding } from './doctor-files.js';
 import { modeFinding } from './doctor-settings.js';

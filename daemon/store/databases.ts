@@ -6,7 +6,7 @@ import type { Clock, StoreRefused } from '../core/ports.js';
 import type { Database } from './sql/database.js';
 import { ServerDatabase } from './sql/server-database.js';
 import { SqliteDatabase } from './sql/sqlite-database.js';
-import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/timeouts.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/database.js';
 
 // Tools for the schema, keys and anchors run one statement at a time.
 const TOOL_CONNECTIONS = 2;

@@ -18,7 +18,7 @@ import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
 import { SqlTokenLookup } from './sql/tokens.js';
 import { totalsOfLists } from './sql/lists.js';
-import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/timeouts.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/database.js';
 import { SqlUsage } from './sql/usage.js';
 
 export type StoreSettings = Pick<Settings, 'database' | 'encryptionKey'> &

@@ -5,7 +5,7 @@ import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import type { SqlTransaction } from '../../daemon/store/sql/database.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
-import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';

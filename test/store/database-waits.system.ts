@@ -6,7 +6,7 @@ import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js
 import { realClock } from '../../daemon/process/clock.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { ServerDatabase } from '../../daemon/store/sql/server-database.js';
-import { DATABASE_TIMEOUTS } from '../../daemon/store/sql/timeouts.js';
+import { DATABASE_TIMEOUTS } from '../../daemon/store/sql/database.js';
 import type { TestResponse, TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';

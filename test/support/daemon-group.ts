@@ -1,6 +1,6 @@
 /** Several daemons on one database, all in this process, with one provider. */
 import type { Environment } from '../../config/settings.js';
-import type { DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
+import type { DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { canaryEncryptionKey } from './canaries.js';
 import type { TestClock } from './clock.js';
 import { startDaemon, type TestDaemon } from './daemon.js';

@@ -1,4 +1,4 @@
-import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/timeouts.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 
 /**
  * The default timeouts, until the test declares the database unavailable: then they are shorter, so that the test need not wait. While it

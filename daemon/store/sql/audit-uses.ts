@@ -2,7 +2,8 @@
 import type { NamedRecord } from '../../core/audit.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
 import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
-import type { Bind, Reader } from './database.js';
+import type { Reader } from './database.js';
+import { Conditions } from './lists.js';
 import { type NameColumns, namesIn, namesOf } from './names.js';
 import { USAGE_HOUR, type UsageHourColumns } from './tables.js';
 
@@ -26,9 +27,9 @@ export async function listUses(
   const { action, actor, text } = filter;
   // A text search covers changes only.
   if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || text !== undefined) return [];
-  const { where, bind } = conditions(filter, after);
+  const { sql, bind } = conditions(filter, after);
   const rows = await on.select<UseRow>(
-    `SELECT ${COLUMNS} FROM usage_hourly u ${where} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
+    `SELECT ${COLUMNS} FROM usage_hourly u ${sql} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
     bind,
   );
   return rows.map((row) => ({ record: recordOf(row), position: { value: row.hour_ms, id: `u${row.id}` } }));
@@ -39,30 +40,19 @@ export async function useById(on: Reader, id: string): Promise<NamedRecord | nul
   return row ? recordOf(row) : null;
 }
 
-function conditions(filter: AuditFilter, after: Position | null): { where: string; bind: Bind } {
+function conditions(filter: AuditFilter, after: Position | null): Conditions {
   const { tokenId, projectId, outcome, sinceMs, untilMs } = filter;
-  const parts: string[] = [];
-  const bind: Bind = {};
-  const and = (condition: string, values: Bind) => {
-    parts.push(condition);
-    Object.assign(bind, values);
-  };
-  if (tokenId !== undefined) and('u.token_id = $tokenId', { tokenId });
-  if (projectId !== undefined) and('u.project_id = $projectId', { projectId });
-  if (outcome !== undefined)
-    and(
-      `u.outcome IN (${outcomesOf(outcome)
-        .map((it) => `'${it}'`)
-        .join(', ')})`,
-      {},
-    );
-  if (sinceMs !== undefined) and('u.hour_ms >= $sinceMs', { sinceMs });
-  if (untilMs !== undefined) and('u.hour_ms < $untilMs', { untilMs });
+  const where = new Conditions();
+  if (tokenId !== undefined) where.and('u.token_id = $tokenId', { tokenId });
+  if (projectId !== undefined) where.and('u.project_id = $projectId', { projectId });
+  if (outcome !== undefined) where.and(`u.outcome IN ('${outcomesOf(outcome).join("', '")}')`);
+  if (sinceMs !== undefined) where.and('u.hour_ms >= $sinceMs', { sinceMs });
+  if (untilMs !== undefined) where.and('u.hour_ms < $untilMs', { untilMs });
   if (after) {
     const id = after.id.startsWith('u') ? after.id.slice(1) : ''; // Uses come before changes of the same time.
-    and('u.hour_ms <= $atMs AND (u.hour_ms < $atMs OR u.id < $beforeId)', { atMs: after.value, beforeId: id });
+    where.and('u.hour_ms <= $atMs AND (u.hour_ms < $atMs OR u.id < $beforeId)', { atMs: after.value, beforeId: id });
   }
-  return { where: parts.length > 0 ? `WHERE ${parts.join(' AND ')}` : '', bind };
+  return where;
 }
 
 function recordOf(row: UseRow): NamedRecord {

@@ -1,8 +1,7 @@
 /** The instances in the database: which of them are alive, and what happens to the leases of dead ones. */
-import type { ClusterState, ClusterStore } from '../../core/ports.js';
-import { changesAfter, forgetChangesBefore } from './changes.js';
-import type { SqlTransaction, Database } from './database.js';
-import { type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
+import type { ClusterState, ClusterStore, CommittedChange } from '../../core/ports.js';
+import type { Database, SqlTransaction } from './database.js';
+import { CHANGE, type ChangeColumns, type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
 
 // Three heartbeats, with a margin for a slow machine.
 const DEAD_AFTER_MS = 30_000;
@@ -30,14 +29,21 @@ export class SqlClusterStore implements ClusterStore {
     return { seq: rows[0]?.seq ?? 0, wanted };
   }
 
-  changesAfter(seq: number, limit: number) {
+  /** Changes that other instances must learn about: one row per change, under the sequence number of its audit record. */
+  async changesAfter(seq: number, limit: number): Promise<CommittedChange[]> {
     // On the priority connection, as `poll`: until it returns, this instance learns of no changes, so it must not wait on a
     // dead connection.
-    return changesAfter((sql, bind) => this.#database.prioritySelect(sql, bind), seq, limit);
+    const rows = await this.#database.prioritySelect<ChangeColumns>(
+      `SELECT ${CHANGE.list} FROM changes WHERE seq > $seq ORDER BY seq LIMIT ${limit}`,
+      { seq },
+    );
+    return rows.map(CHANGE.of);
   }
 
-  deleteChangesBefore(timeMs: number) {
-    return forgetChangesBefore(this.#database, timeMs);
+  async deleteChangesBefore(timeMs: number): Promise<void> {
+    await this.#database.transact((tx) =>
+      tx.execute('DELETE FROM changes WHERE changed_at < $timeMs', { timeMs }, 'long'),
+    );
   }
 
   async expireDead(instanceId: string, nowMs: number): Promise<number> {

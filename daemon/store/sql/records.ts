@@ -16,7 +16,7 @@ import {
 } from '../../core/ports.js';
 import { NOT_REVOKED, type Project, type Revocation } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
-import { lastRecord, recordsAfter } from './audit.js';
+import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
 import type { SqlTransaction, Database } from './database.js';

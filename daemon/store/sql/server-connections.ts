@@ -1,12 +1,11 @@
 /** Connections to PostgreSQL and MySQL: how they are opened and closed. */
-import type { Socket } from 'node:net';
+import { Socket } from 'node:net';
 import { BaseError, ConnectionError, type Options, Sequelize, Transaction } from 'sequelize';
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
 import { withTimeout } from '../../core/timing.js';
 import type { Clock } from '../../core/ports.js';
-import { type PostgresTypes, MYSQL_NUMBERS, readPostgresNumbers } from './numbers.js';
+import { MYSQL_NUMBERS, type PostgresTypes, readPostgresNumbers } from './numbers.js';
 import { bindingOptions, bound, type ChannelBinding } from './channel-binding.js';
-import type { Sockets } from './sockets.js';
 
 const IDLE_MS = 20_000;
 const DISCONNECT_MS = 1_000;
@@ -198,4 +197,24 @@ const streamOf = (connection: Connected): Socket =>
 /** Destroys a connection, so that pending statements on it fail. */
 export function destroyConnection(connection: unknown, why: string): void {
   streamOf(connection as Connected).destroy(Object.assign(new Error(why), { code: 'ECONNRESET' }));
+}
+
+// TCP keep-alive: after this idle time the kernel checks whether the peer is still there.
+const KEEP_ALIVE_MS = 10_000;
+
+/** All sockets to a database server, including those of connections that are still being opened, so that no wait for one is endless. */
+export class Sockets {
+  readonly #open = new Set<Socket>();
+
+  /** Creates a socket that is not connected yet. */
+  create(): Socket {
+    const socket = new Socket().setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_MS);
+    this.#open.add(socket);
+    return socket.once('close', () => this.#open.delete(socket));
+  }
+
+  /** Destroys all sockets, so that pending statements fail. */
+  destroyAll(why: string): void {
+    for (const socket of this.#open) socket.destroy(Object.assign(new Error(why), { code: 'ECONNRESET' }));
+  }
 }

@@ -9,8 +9,8 @@ import { withStoreErrors, isDeadlock } from './failures.js';
 import { checkedNumbers } from './numbers.js';
 import { destroyConnection, createPool } from './server-connections.js';
 import { inTransaction } from './server-transaction.js';
-import { Sockets } from './sockets.js';
-import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './timeouts.js';
+import { Sockets } from './server-connections.js';
+import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './database.js';
 
 const DIALECTS = { postgres, mysql };
 

@@ -56,22 +56,44 @@ class PreparedDatabase extends ClosableDatabase {
 /** sqlite3 for Sequelize's `dialectModule`. */
 export const preparedSqlite3 = { ...sqlite3, Database: PreparedDatabase };
 
-/**
- * The only writing connection of this process. It stays open and keeps its statements prepared. Through Sequelize, each transaction
- * would open a connection and compile every statement again: five times the work, for every few hundred uses of a capped token.
- */
-export class SqliteWriter {
+/** A connection without Sequelize, opened by its first statement. */
+class LazyConnection {
   readonly #path: string;
   #connection: Promise<PreparedDatabase> | null = null;
-  readonly #prepared = new Map<string, PreparedStatement>();
-  /** Transactions take turns: parallel ones would block each other in the few threads of libuv until nothing moves (5 of 60 succeeded, after 73 s). */
-  readonly #turns = new ConcurrencyLimit(1);
   /** Statements sent so far. */
   statements = 0;
 
   constructor(path: string) {
     this.#path = path;
   }
+
+  protected async opened(): Promise<PreparedDatabase> {
+    this.statements += 1;
+    this.#connection ??= openPrepared(this.#path);
+    return this.#connection.catch((error: unknown) => {
+      this.#connection = null; // The next statement tries again.
+      throw error;
+    });
+  }
+
+  /** The next statement opens a new one. @param statements those that were prepared on it. */
+  async close(statements: readonly Statement[] = []): Promise<void> {
+    const connection = this.#connection;
+    this.#connection = null;
+    await Promise.all(statements.map((statement) => new Promise((resolve) => statement.finalize(resolve))));
+    const open = await connection?.catch(() => null);
+    if (open) await closed(open);
+  }
+}
+
+/**
+ * The only writing connection of this process. It stays open and keeps its statements prepared. Through Sequelize, each transaction
+ * would open a connection and compile every statement again: five times the work, for every few hundred uses of a capped token.
+ */
+export class SqliteWriter extends LazyConnection {
+  readonly #prepared = new Map<string, PreparedStatement>();
+  /** Transactions take turns: parallel ones would block each other in the few threads of libuv until nothing moves (5 of 60 succeeded, after 73 s). */
+  readonly #turns = new ConcurrencyLimit(1);
 
   /** Runs `work` in a transaction, after all earlier ones. An error rolls it back. */
   transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
@@ -121,26 +143,19 @@ export class SqliteWriter {
     return this.#turns.run(() => this.close());
   }
 
-  /** The next transaction opens a new connection. */
-  async close(): Promise<void> {
-    const connection = this.#connection;
-    this.#connection = null;
+  override async close(): Promise<void> {
     const statements = [...this.#prepared.values()].map(({ statement }) => statement);
     this.#prepared.clear();
-    await Promise.all(statements.map((statement) => new Promise((resolve) => statement.finalize(resolve))));
-    const open = await connection?.catch(() => null);
-    if (open) await closed(open);
+    await super.close(statements);
   }
 
   async #statement(sql: string): Promise<PreparedStatement> {
-    this.statements += 1;
     const prepared = this.#prepared.get(sql);
-    if (prepared) return prepared;
-    this.#connection ??= openPrepared(this.#path);
-    const connection = await this.#connection.catch((error: unknown) => {
-      this.#connection = null;
-      throw error;
-    });
+    if (prepared) {
+      this.statements += 1;
+      return prepared;
+    }
+    const connection = await this.opened();
     const statement = await new Promise<Statement>((resolve, reject) => {
       const made: Statement = connection.prepare(sql, (error: Error | null) => {
         if (error) reject(error);
@@ -166,41 +181,18 @@ interface PreparedStatement {
 const namesIn = (sql: string): string[] => [...new Set(Array.from(sql.matchAll(/\$(\w+)/g), ([, name = '']) => name))];
 const inOrder = (names: readonly string[], bind: Bind) => names.map((name) => bind[name]);
 
-/** A connection for reading, without Sequelize. */
-export class SqliteReader {
-  readonly #path: string;
-  #connection: Promise<PreparedDatabase> | null = null;
-  /** Statements sent so far. */
-  statements = 0;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
+/** A connection for reading. */
+export class SqliteReader extends LazyConnection {
   async all<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    this.statements += 1;
-    const connection = await (this.#connection ??= openPrepared(this.#path)).catch((error: unknown) => {
-      this.#connection = null; // The next statement tries again.
-      throw error;
-    });
+    const connection = await this.opened();
     return new Promise((resolve, reject) => {
-      connection.all<Row>(sql, named(usedIn(sql, bind)), (error: Error | null, rows: Row[]) => {
+      connection.all<Row>(sql, inOrder(namesIn(sql), bind), (error: Error | null, rows: Row[]) => {
         if (error) reject(error);
         else resolve(rows);
       });
     });
   }
-
-  async close(): Promise<void> {
-    const open = await this.#connection?.catch(() => null);
-    this.#connection = null;
-    if (open) await closed(open);
-  }
 }
-
-/** The driver refuses values that the statement has no name for. */
-const usedIn = (sql: string, bind: Bind): Bind =>
-  Object.fromEntries(Object.entries(bind).filter(([name]) => new RegExp(`\\$${name}\\b`).test(sql)));
 
 const closed = (connection: PreparedDatabase): Promise<void> =>
   new Promise((resolve) => {
@@ -217,8 +209,6 @@ function openPrepared(path: string): Promise<PreparedDatabase> {
     });
   });
 }
-
-const named = (bind: Bind) => Object.fromEntries(Object.entries(bind).map(([name, value]) => [`$${name}`, value]));
 
 /** The part of Sequelize's connection manager for SQLite that is fixed here. */
 interface Connections {

@@ -5,7 +5,6 @@ import type { Bind } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
 import { ALIVE, OF_INACTIVE_PROJECT } from './population.js';
-import { BY_NAME, textCondition } from './token-search.js';
 import { useQueries } from './token-use.js';
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
@@ -122,4 +121,46 @@ function stateCondition(states: readonly TokenState[]): string {
   const others = STATES.filter((state) => !states.includes(state));
   const anyOf = (them: readonly TokenState[]) => them.map((state) => `(${IN_STATE[state]})`).join(' OR ') || '1 = 0';
   return states.length <= others.length ? anyOf(states) : `NOT (${anyOf(others)})`;
+}
+
+// ---- words: a part of the name, or the beginning of the ID
+
+/** The index with the names of all tokens. */
+export const BY_NAME = 'tokens_name_folded';
+
+const nameContains = ({ contains }: Dialect, of = '') => contains('t.name_folded', `$part${of}`);
+const idStartsWith = (of = '') => `t.id >= $text${of} AND t.id < $textEnd${of}`;
+const canStartId = (text: string) => /^[0-9a-f-]{1,36}$/i.test(text);
+
+/**
+ * Condition that the name contains the text, ignoring case, or that the ID starts with it.
+ *
+ * @param of suffix for the bind names, if there are several texts.
+ */
+export function textCondition(text: string, dialect: Dialect, of = ''): [string, Bind] {
+  const named = nameContains(dialect, of);
+  return [canStartId(text) ? `${named} OR (${idStartsWith(of)})` : named, textBind(text, of)];
+}
+
+function textBind(text: string, of = ''): Bind {
+  const lower = text.toLowerCase();
+  const part = { [`part${of}`]: lower };
+  // `~` sorts after every character of an ID.
+  return canStartId(text) ? { ...part, [`text${of}`]: lower, [`textEnd${of}`]: `${lower}~` } : part;
+}
+
+/** The longest text that every match must contain, if any: it probably has the fewest matches. */
+export function longestText({ text, words = [] }: TokenFilter): string | undefined {
+  const wanted = words.filter(({ isExcluded }) => !isExcluded).map((word) => word.text);
+  if (text !== undefined) wanted.push(text);
+  return wanted.sort((a, b) => b.length - a.length)[0];
+}
+
+/** The query for the IDs of up to `most` tokens that match `text`. Without a text with few matches it reads all names. */
+export function idsWithText(text: string, dialect: Dialect, most: number): { sql: string; bind: Bind } {
+  const first = (condition: string) => `SELECT * FROM (SELECT t.id FROM tokens t ${condition} LIMIT ${most}) few`;
+  const named = first(`${dialect.indexHint(BY_NAME)} WHERE ${nameContains(dialect)}`);
+  // Not as one condition: comparing each ID as well would take longest.
+  const sql = canStartId(text) ? `${named} UNION ${first(`WHERE ${idStartsWith()}`)}` : named;
+  return { sql, bind: textBind(text) };
 }

@@ -14,7 +14,7 @@ import { afterPosition, type ListTotals, orderOf, pageOf } from './lists.js';
 import { tokensInStates } from './population.js';
 import type { TokenColumns } from './tables.js';
 import { countIndexOf, idsOfTimes, pageIndexOf, selected, tokenConditions } from './token-filter.js';
-import { idsWithText, longestText } from './token-search.js';
+import { idsWithText, longestText } from './token-filter.js';
 import { useCondition, useQueries } from './token-use.js';
 import { ROW_COLUMNS, rowOf, type TokenRowColumns } from './tokens.js';
 
