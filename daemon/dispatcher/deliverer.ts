@@ -171,7 +171,7 @@ export class Deliverer {
         batch.map(({ delivery }) => delivery),
         this.#abort.signal,
       );
-      metrics.responded(clock.monotonic() - nowMs);
+      metrics.deliverySeconds.observe((clock.monotonic() - nowMs) / 1000);
       return results;
     } catch (error) {
       if (error instanceof Unauthorized) {
@@ -203,8 +203,8 @@ export class Deliverer {
       pending.delivered.add(item.id);
       pending.drop(item);
     }
-    metrics.delivered(delivered.length);
-    metrics.retried(rejected.length + retried.length);
+    metrics.delivered.inc(delivered.length);
+    metrics.retried.inc(rejected.length + retried.length);
     if (delivered.length > 0) {
       if (backendHealth.succeeded()) pending.retryNow();
       this.#batchLimit = Math.min(2 * this.#batchLimit, this.#options.backend.batch.maxEvents);
@@ -250,7 +250,7 @@ export class Deliverer {
 
   #waitForCredential(batch: readonly PendingDelivery[]): void {
     const { pending, metrics } = this.#options;
-    metrics.retried(batch.length);
+    metrics.retried.inc(batch.length);
     for (const item of batch) {
       item.isCounted = false;
       if (!item.isIsolated) pending.requeue(item);

@@ -112,7 +112,7 @@ export class EventReader {
     const { stream, log, metrics } = this.#options;
     const isNew = await stream.createGroup();
     if (isNew && this.#hadGroup) {
-      metrics.groupRecreated();
+      metrics.groupRecreated.inc();
       log.error(
         'consumer group was missing and has been created again; all events in the stream will be delivered again',
       );
@@ -122,21 +122,19 @@ export class EventReader {
   }
 
   async #takeOwn(after: string, count: number): Promise<void> {
-    const { stream, pending } = this.#options;
+    const { stream } = this.#options;
     const ids = await stream.listOwn(after, count);
-    const unknown = ids.filter((id) => !pending.has(id));
-    if (unknown.length > 0) await this.#take(unknown);
+    await this.#take(ids);
     const last = ids.at(-1);
     this.#ownAfter = last !== undefined && ids.length === count ? `(${last}` : null;
   }
 
   async #claim(count: number): Promise<void> {
-    const { stream, pending, clock, claimIdleMs, metrics } = this.#options;
+    const { stream, clock, claimIdleMs, metrics } = this.#options;
     const { next, ids, trimmed } = await stream.claim(claimIdleMs, this.#cursor, count);
-    metrics.trimmedPending(trimmed);
+    metrics.trimmed.inc({ state: 'pending' }, trimmed);
     this.#cursor = next;
-    const unknown = ids.filter((id) => !pending.has(id));
-    if (unknown.length > 0) await this.#take(unknown);
+    await this.#take(ids);
     if (next !== '0-0') return;
     this.#isSweptOnce = true;
     this.#sweepAtMs = clock.monotonic() + Math.min(claimIdleMs / 4, MAX_SWEEP_MS);
@@ -144,7 +142,9 @@ export class EventReader {
 
   async #take(ids: readonly string[]): Promise<void> {
     const { stream, pending } = this.#options;
-    for (const it of await stream.take(ids, 'together')) {
+    const unknown = ids.filter((id) => !pending.has(id));
+    if (unknown.length === 0) return;
+    for (const it of await stream.take(unknown, 'together')) {
       if (it.kind === 'taken') await this.#admit(it.id, it.fields, it.deliveries, 'together');
       else if (it.kind === 'alone') this.#alone.push(it.id);
       else this.#recordNotTaken(it);

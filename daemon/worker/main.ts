@@ -46,7 +46,6 @@ const link = new PrimaryLink({
 });
 link.channel.handle('begin', (briefing) => {
   void runWorker(link, briefing, options).then((code) => process.exit(code));
-  return undefined;
 });
 
 // Until now the primary has sent nothing.

@@ -25,14 +25,12 @@ export async function runWorker(link: PrimaryLink, briefing: Briefing, options: 
   const stopped = new Promise<number>((resolve) => {
     link.channel.handle('stop', () => {
       resolve(0);
-      return undefined;
     });
   });
   // Settings may be reloaded while it starts.
   let newest = texts;
   link.channel.handle('reload', (changed) => {
     newest = changed;
-    return undefined;
   });
   try {
     const daemon = await startDaemon({ ...shared, settings, reloadable, log, link, instanceId, daemonId });
@@ -40,7 +38,6 @@ export async function runWorker(link: PrimaryLink, briefing: Briefing, options: 
       const { reloadable: next } = loadSettings(changed);
       daemon.apply(next);
       log.level = next.logLevel;
-      return undefined;
     };
     link.channel.handle('reload', reload);
     if (newest !== texts) reload(newest);

@@ -92,7 +92,6 @@ export async function startWithWorkers(loaded: Loaded, options: ComposeOptions):
             );
           };
           void run().then(resolve);
-          return undefined;
         });
       });
       ended.push(worker);

@@ -10,6 +10,10 @@ import { StoreUnavailable } from '../../core/ports.js';
 /** The messages that one side accepts. */
 export type Protocol = Record<string, { argument: unknown; result: unknown }>;
 
+type Handler<Kind extends Protocol[string]> = (
+  argument: Kind['argument'],
+) => Kind['result'] extends undefined ? void | Promise<void> : Kind['result'] | Promise<Kind['result']>;
+
 const MESSAGE = 0;
 const CALL = 1;
 const REPLY = 2;
@@ -68,10 +72,7 @@ export class Channel<Theirs extends Protocol, Ours extends Protocol> {
   }
 
   /** Handles a kind of message. Messages without a handler are ignored, and calls without one return undefined. */
-  handle<Name extends keyof Ours & string>(
-    name: Name,
-    handler: (argument: Ours[Name]['argument']) => Ours[Name]['result'] | Promise<Ours[Name]['result']>,
-  ): void {
+  handle<Name extends keyof Ours & string>(name: Name, handler: Handler<Ours[Name]>): void {
     this.#handlers.set(name, handler);
   }
 

@@ -120,30 +120,25 @@ export class Crew implements Notifications {
     const tunnels = new Tunnels(channel);
     channel.handle('open', ({ id, ends }) => {
       this.#services?.connection(tunnels.open(id, ends));
-      return undefined;
     });
     channel.handle('notify', (notification) => {
       this.#notifyWorkers(notification, false, member);
       this.#notifyHere(notification);
       this.#options.outer?.send(notification);
-      return undefined;
     });
     channel.handle('invalidate', async (resource) => {
       const others = [...this.#members].filter((other) => other !== member);
       for (const other of others) other.channel.send('invalidate', resource);
       await Promise.all(others.filter(hasBegun).map((other) => this.#confirmedBy(other)));
-      return undefined;
     });
     channel.handle('announce', async (bit) => {
       this.#cached.add(bit);
       const others = [...this.#members].filter((other) => other !== member);
       const told = others.map((other) => [other, other.channel.call('announced', bit).catch(() => undefined)] as const);
       await Promise.all(told.flatMap(([other, reply]) => (hasBegun(other) ? reply : [])));
-      return undefined;
     });
     channel.handle('ended', (batch) => {
       for (const ended of decoded(batch)) this.#services?.record(ended);
-      return undefined;
     });
     channel.handle('take', ({ key, window }) => {
       if (!this.#services) throw new Error('a worker began too early');
@@ -154,7 +149,6 @@ export class Crew implements Notifications {
       channel.handle('listening', (address) => {
         member.address = address;
         resolve(address);
-        return undefined;
       });
       void process.ended.then(() => {
         reject(new StoreUnavailable('a worker ended before it listened'));

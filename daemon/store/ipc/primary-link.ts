@@ -46,11 +46,9 @@ export class PrimaryLink {
     this.notifications = new LinkedNotifications(channel);
     channel.handle('health', (health) => {
       this.health = health;
-      return undefined;
     });
     channel.handle('announced', (bit) => {
       this.cached.add(bit);
-      return undefined;
     });
     this.#tunnels = new Tunnels(channel);
   }
@@ -86,7 +84,6 @@ class LinkedNotifications implements Notifications {
       this.isOwn = isOwn;
       for (const listener of this.#listeners) listener(notification);
       this.isOwn = false;
-      return undefined;
     });
   }
 
@@ -169,7 +166,6 @@ export class LinkedCache implements CacheStore {
     channel.handle('invalidate', ({ projectId, resource }) => {
       link.onInvalidated(projectId, resource);
       void own.invalidate(projectId, resource);
-      return undefined;
     });
   }
 

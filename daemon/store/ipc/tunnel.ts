@@ -14,8 +14,8 @@ const PIECE_BYTES = 16 * 1024;
 interface TunnelChannel {
   callLarge(name: 'tunnel', piece: TunnelPiece): LargeCall;
   send(name: 'tunnelClosed', id: number): void;
-  handle(name: 'tunnel', handler: (piece: TunnelPiece) => undefined | Promise<undefined>): void;
-  handle(name: 'tunnelClosed', handler: (id: number) => undefined): void;
+  handle(name: 'tunnel', handler: (piece: TunnelPiece) => void | Promise<void>): void;
+  handle(name: 'tunnelClosed', handler: (id: number) => void): void;
 }
 
 /** The open tunnels of a channel. */
@@ -28,7 +28,6 @@ export class Tunnels {
     channel.handle('tunnel', ({ id, bytes }) => this.#open.get(id)?.receive(bytes));
     channel.handle('tunnelClosed', (id) => {
       this.#open.get(id)?.destroy();
-      return undefined;
     });
   }
 
@@ -78,14 +77,12 @@ export class Tunnel extends Duplex implements ClientEnds {
   }
 
   /** Bytes from the other side. @returns a promise if there is no room for more. */
-  receive(bytes: Uint8Array | null): undefined | Promise<undefined> {
-    if (this.destroyed) return undefined;
+  receive(bytes: Uint8Array | null): void | Promise<void> {
+    if (this.destroyed) return;
     const hasRoom = this.push(bytes && Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
-    if (hasRoom || bytes === null) return undefined;
+    if (hasRoom || bytes === null) return;
     return new Promise((resolve) => {
-      this.#wake = () => {
-        resolve(undefined);
-      };
+      this.#wake = resolve;
     });
   }
 

@@ -19,7 +19,7 @@ interface ResourceEntries {
   resource: string;
   /** Variants of the stored entries. */
   variants: Set<string>;
-  fills: Set<MemoryWriteLease>;
+  fills: Set<WriteLease>;
 }
 
 interface Entry extends CacheEntry {
@@ -81,15 +81,17 @@ export class MemoryResponseCache implements CacheStore {
 
   #beginLease(cacheKey: CacheKey): WriteLease {
     const group = this.#groupOf(cacheKey);
-    const fill = new MemoryWriteLease(group, {
-      keep: (entries) => {
+    const fill: WriteLease = {
+      store: (entries) => {
+        if (!group.fills.has(fill)) return false;
         for (const { key, entry } of entries) this.#store(group, key, entry);
+        fill.release();
+        return true;
       },
-      end: () => {
-        group.fills.delete(fill);
-        this.#removeIfEmpty(group);
+      release: () => {
+        if (group.fills.delete(fill)) this.#removeIfEmpty(group);
       },
-    });
+    };
     group.fills.add(fill);
     return fill;
   }
@@ -181,33 +183,6 @@ export class MemoryResponseCache implements CacheStore {
 
   #removeIfEmpty(group: ResourceEntries): void {
     if (group.variants.size === 0 && group.fills.size === 0) this.#resources.delete(resourceKeyText(group));
-  }
-}
-
-class MemoryWriteLease implements WriteLease {
-  readonly group: ResourceEntries;
-  readonly #on: { keep: (entries: Parameters<WriteLease['store']>[0]) => void; end: () => void };
-  #isOpen = true;
-
-  constructor(
-    group: ResourceEntries,
-    on: { keep: (entries: Parameters<WriteLease['store']>[0]) => void; end: () => void },
-  ) {
-    this.group = group;
-    this.#on = on;
-  }
-
-  store(entries: Parameters<WriteLease['store']>[0]): boolean {
-    if (!this.#isOpen) return false;
-    this.#on.keep(entries);
-    this.release();
-    return true;
-  }
-
-  release(): void {
-    if (!this.#isOpen) return;
-    this.#isOpen = false;
-    this.#on.end();
   }
 }
 
