@@ -1,8 +1,7 @@
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import { sealed, unsealed } from '../core/sealing.js';
 
 const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 
 /**
  * Encryption and signatures for cookies and forms, with keys derived from the management token. So the keys are the same on every
@@ -21,26 +20,14 @@ export class CookieCrypto {
 
   /** @param purpose authenticated with the value: it can only be decrypted for the same purpose. @returns base64url. */
   encrypt(purpose: string, value: unknown): string {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#encryptionKey, nonce).setAAD(Buffer.from(purpose));
-    const sealed = Buffer.concat([nonce, cipher.update(JSON.stringify(value)), cipher.final(), cipher.getAuthTag()]);
-    return sealed.toString('base64url');
+    const pieces = sealed(this.#encryptionKey, Buffer.from(purpose), [Buffer.from(JSON.stringify(value))]);
+    return Buffer.concat(pieces).toString('base64url');
   }
 
   /** @returns null unless the text was encrypted for this purpose under the same management token. */
   decrypt(purpose: string, text: string): unknown {
-    const bytes = Buffer.from(text, 'base64url');
-    if (bytes.length < NONCE_BYTES + TAG_BYTES) return null;
-    const decipher = createDecipheriv('aes-256-gcm', this.#encryptionKey, bytes.subarray(0, NONCE_BYTES), {
-      authTagLength: TAG_BYTES,
-    });
-    decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-TAG_BYTES));
-    try {
-      const opened = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
-      return JSON.parse(opened.toString()) as unknown;
-    } catch {
-      return null;
-    }
+    const plain = unsealed(this.#encryptionKey, Buffer.from(purpose), Buffer.from(text, 'base64url'));
+    return plain && (JSON.parse(plain.toString()) as unknown);
   }
 
   /** HMAC of `subject`. */

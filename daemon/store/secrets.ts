@@ -2,13 +2,12 @@
  * Encryption of secrets at rest with AES-256-GCM. Each ciphertext is bound to its place (as additional data), so that a row copied
  * to another project cannot be decrypted. It names the key that it was encrypted with, so that keys can be rotated.
  */
-import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
+import { createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { neverRecordKey } from '../core/masking.js';
+import { sealed, unsealed } from '../core/sealing.js';
 
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 
 export interface Sealed {
@@ -54,28 +53,18 @@ export class SecretBox {
   /** @param place where the secret is stored, for example `project:<id>:api_key`. */
   seal(secret: string, place: string): Sealed {
     neverRecordKey(secret);
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(place));
-    const body = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-    return { text: Buffer.concat([nonce, body, cipher.getAuthTag()]).toString('base64'), keyId: this.keyId };
+    const bytes = Buffer.concat(sealed(this.#key, Buffer.from(place), [Buffer.from(secret)]));
+    return { text: bytes.toString('base64'), keyId: this.keyId };
   }
 
   /** @throws {DecryptionFailed} */
-  open(sealed: Sealed, place: string): string {
-    const key = this.#keys.get(sealed.keyId);
-    if (!key) throw new DecryptionFailed(`encrypted with another key (${sealed.keyId})`);
-    const bytes = Buffer.from(sealed.text, 'base64');
-    try {
-      const opener = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      });
-      opener.setAAD(Buffer.from(place)).setAuthTag(bytes.subarray(-TAG_BYTES));
-      const secret = opener.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES), undefined, 'utf8') + opener.final('utf8');
-      neverRecordKey(secret);
-      return secret;
-    } catch (error) {
-      throw new DecryptionFailed('not encrypted for this place, or modified', { cause: error });
-    }
+  open({ text, keyId }: Sealed, place: string): string {
+    const key = this.#keys.get(keyId);
+    if (!key) throw new DecryptionFailed(`encrypted with another key (${keyId})`);
+    const secret = unsealed(key, Buffer.from(place), Buffer.from(text, 'base64'))?.toString();
+    if (secret === undefined) throw new DecryptionFailed('not encrypted for this place, or modified');
+    neverRecordKey(secret);
+    return secret;
   }
 }
 

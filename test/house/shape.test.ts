@@ -59,6 +59,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/admin',
       'daemon/api',
       'daemon/core/ports',
+      'daemon/core/sealing',
       'daemon/process',
       'daemon/http/client-address',
       'daemon/http/small-body',

@@ -10,15 +10,14 @@
  * Format of an entry: twelve digits, the time in ms before expiry at which it becomes stale (for the look-up script); one byte for
  * the format version; nonce, ciphertext, tag. Plaintext: the length of a JSON text, the JSON text, the body.
  */
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
+import { sealed, unsealed } from '../../core/sealing.js';
 import type { CacheKey, CacheEntry, StoredResponse, VaryMarker } from '../../core/ports.js';
 
 const LAYOUT = 1;
 export const STALE_DIGITS = 12;
 const HEAD_BYTES = STALE_DIGITS + 1;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 const KEY_BYTES = 32;
 const NAME_BYTES = 16;
 const MAX_MS = 10 ** STALE_DIGITS - 1; // 31 years.
@@ -74,28 +73,15 @@ export class EntryCipher {
     length.writeUInt32BE(json.length);
     const head = Buffer.alloc(HEAD_BYTES, LAYOUT);
     head.write(String(Math.max(0, storedMs - wholeMs(freshMs))).padStart(STALE_DIGITS, '0'), 'latin1');
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(head);
-    const sealed = [cipher.update(length), cipher.update(json), cipher.update(body), cipher.final()];
-    return { payload: Buffer.concat([head, nonce, ...sealed, cipher.getAuthTag()]), keepMs: storedMs };
+    return { payload: Buffer.concat([head, ...sealed(key, head, [length, json, body])]), keepMs: storedMs };
   }
 
   /** @returns null if the payload was not encrypted for this cache key. */
   open({ key }: HashedKey, payload: Buffer): CacheEntry | null {
     const head = payload.subarray(0, HEAD_BYTES);
-    if (head[STALE_DIGITS] !== LAYOUT || payload.length < HEAD_BYTES + NONCE_BYTES + TAG_BYTES) return null;
-    const begin = HEAD_BYTES + NONCE_BYTES;
-    const opener = createDecipheriv('aes-256-gcm', key, payload.subarray(HEAD_BYTES, begin), {
-      authTagLength: TAG_BYTES,
-    });
-    opener.setAAD(head).setAuthTag(payload.subarray(-TAG_BYTES));
-    const plain = opener.update(payload.subarray(begin, -TAG_BYTES));
-    try {
-      opener.final();
-    } catch {
-      return null;
-    }
-    return read(plain);
+    if (head[STALE_DIGITS] !== LAYOUT) return null;
+    const plain = unsealed(key, head, payload.subarray(HEAD_BYTES));
+    return plain && read(plain);
   }
 
   #hash(text: string): Buffer {
