@@ -8,12 +8,10 @@ export interface Row {
 }
 
 export class PagedList {
-  readonly #isCounted: boolean;
   #rows: Row[] = [];
   #made = 0;
 
-  constructor(size: number, isCounted = true) {
-    this.#isCounted = isCounted;
+  constructor(size: number) {
     for (let i = 0; i < size; i++) this.#rows.push(this.#row((i * 7919) % Math.max(1, size)));
     this.#sort();
   }
@@ -54,7 +52,7 @@ export class PagedList {
     return {
       items,
       next: last && left > limit ? JSON.stringify([last.key, last.id]) : null,
-      total: this.#isCounted ? this.#rows.length : null,
+      total: this.#rows.length,
     };
   }
 

@@ -11,8 +11,6 @@ export function checkWindows(size: number, histories: number): void {
     const model = new WindowModel(random, {
       size,
       rows: 1 + Math.floor(random() * 80),
-      isCounted: random() < 0.8,
-      isReversible: random() < 0.8,
     });
     try {
       for (let step = 0; step < STEPS; step++) {

@@ -7,7 +7,7 @@ import { cursorRow, emptyWindow, move, withAllRows } from './window.js';
 
 export const NO_PROJECTS: ProjectsState = {
   all: null,
-  window: emptyWindow('projects', false),
+  window: emptyWindow('projects'),
   filter: '',
   isDescending: false,
   order: 'name',

@@ -9,7 +9,7 @@ import { withMessage, type State, type Transition, TOKEN_ORDERS, type TokensStat
 import * as windows from './window.js';
 
 /** The window for a filter and an order. */
-const windowOf = (filter: string, order: string) => windows.emptyWindow<WireToken>(`tokens ${order} ${filter}`, true);
+const windowOf = (filter: string, order: string) => windows.emptyWindow<WireToken>(`tokens ${order} ${filter}`);
 
 const FIRST = { filter: '', order: 'live', isDescending: false } as const;
 

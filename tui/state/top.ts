@@ -23,7 +23,7 @@ export const NO_TOP: TopState = {
   filter: '',
   response: null,
   isOpening: false,
-  window: emptyWindow('top', false),
+  window: emptyWindow('top'),
 };
 
 export const orderOf = ({ by, orders }: TopState): TopOrder => orders[by];
@@ -99,7 +99,7 @@ export function asked(state: State, change: Partial<Pick<TopState, 'by' | 'perio
   const top = { ...state.top, ...change };
   const isOther = top.by !== state.top.by || top.period !== state.top.period;
   const before = queryOf(state);
-  const next = { ...state, top: { ...top, window: emptyWindow<TopItem>('top', false) } };
+  const next = { ...state, top: { ...top, window: emptyWindow<TopItem>('top') } };
   if (isOther || before?.project_id !== queryOf(next)?.project_id) {
     return { ...next, top: { ...next.top, response: null, isOpening: false } };
   }

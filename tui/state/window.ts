@@ -58,8 +58,7 @@ export interface PageResponse<T> {
 export interface Window<T extends Identified> {
   /** Identifies the list: path, filters and order. Responses for another list are ignored. */
   readonly of: string;
-  readonly isReversible: boolean;
-  /** The latest total from the daemon, for display. It may be slightly outdated (rows end at `lengthOf`); null if rows are not counted. */
+  /** The latest total from the daemon, for display. It may be slightly outdated: rows end at `lengthOf`. Null until it is known. */
   readonly total: number | null;
   /** Index of the row under the cursor, from 0. */
   readonly cursorIndex: number;
@@ -80,14 +79,10 @@ export interface Window<T extends Identified> {
   readonly lastNumber: number;
 }
 
-/**
- * @param of identifies the list: path, filters and order.
- * @param isReversible whether the API can also sort the list in reverse.
- */
-export function emptyWindow<T extends Identified>(of: string, isReversible: boolean): Window<T> {
+/** @param of identifies the list: path, filters and order. */
+export function emptyWindow<T extends Identified>(of: string): Window<T> {
   return {
     of,
-    isReversible,
     total: null,
     cursorIndex: 0,
     cursorId: null,
@@ -102,14 +97,13 @@ export function emptyWindow<T extends Identified>(of: string, isReversible: bool
   };
 }
 
-/** Length of the list as far as known, unloaded rows included. If rows are not counted, one more row stands for "there are more". */
+/** Length of the list as far as known, unloaded rows included: one more row stands for "there are more" than its total. */
 export function lengthOf(window: Window<Identified>): number {
   const chain = window[window.end];
   const rows = rowCount(chain);
   if (reachesEnd(chain)) return rows;
   if (chain.pages.length === 0) return window.total ?? 0;
-  const atLeast = rows + Math.max(1, chain.staleRows.length);
-  return window.total === null ? rows + chain.staleRows.length + 1 : Math.max(window.total, atLeast);
+  return Math.max(window.total ?? 0, rows + Math.max(1, chain.staleRows.length));
 }
 
 /** Undefined until it is loaded, and then shown as `…`. */
@@ -150,8 +144,7 @@ export function moveTo<T extends Identified>(
 ): Window<T> {
   if (where === 'first') return withView(anchoredAt(window, 'head'), 0, 0, visibleRows);
   // If the chain is complete, the other end needs no request.
-  const isFurther = window.isReversible && !reachesEnd(window[window.end]);
-  const there = isFurther ? anchoredAt(window, 'tail') : window;
+  const there = reachesEnd(window[window.end]) ? window : anchoredAt(window, 'tail');
   const length = lengthOf(there);
   return withView(there, Math.max(0, length - 1), length - visibleRows, visibleRows);
 }
@@ -228,7 +221,7 @@ export function withAllRows<T extends Identified>(
   items: readonly T[],
   visibleRows: number,
 ): Window<T> {
-  const window = invalidated(before);
+  const window = invalidated(anchoredAt(before, 'head'));
   const [page] = pagesToRequest(window, visibleRows);
   if (!page) return before;
   const whole = { items, next: null, total: items.length };
