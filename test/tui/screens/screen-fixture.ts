@@ -11,7 +11,7 @@ import type {
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
-import type { Action, ContextSummary, Failure, Target, DataRequest } from '../../../tui/state/exchange.js';
+import type { Action, ContextSummary, DataOf, DataRequest, Failure, Target } from '../../../tui/state/exchange.js';
 import { focused } from '../../../tui/state/dialog.js';
 import type { Label } from '../../../tui/state/layers.js';
 import { layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
@@ -88,7 +88,7 @@ export class ScreenFixture {
     const [next, ...effects] = update(this.state, { ...action, atMs }, INPUT);
     this.state = next;
     for (const effect of effects) {
-      if (effect.do === 'load') this.#data(effect.request);
+      if (effect.do === 'load') this.#answer(effect.request);
       if (effect.do === 'follow' && effect.streams.some(({ of }) => of === 'tokenEvents'))
         this.act({ on: 'stream', of: 'tokenEvents', is: 'open', failure: null });
     }
@@ -120,77 +120,56 @@ export class ScreenFixture {
     return this.act({ on: 'woke', name: 'second' }, this.state.nowMs + ms);
   }
 
-  #top(request: Extract<DataRequest, { of: 'top' }>): void {
-    const { top = aTop() } = this.setting;
-    this.act({ on: 'loaded', request, data: { ...top, rows: rowsBy(request.query.by, top.rows) } });
+  #answer(request: DataRequest): void {
+    if (this.setting.status === null) this.lose();
+    else {
+      const data = this.#dataOf(request);
+      if (data !== undefined) this.act({ on: 'loaded', request, data } as Action);
+    }
   }
 
-  #data(request: DataRequest): void {
-    const { tokens = [], projects = [], status = STATUS, usage = [], audit = [], cache = CACHE } = this.setting;
-    if (status === null) {
-      this.lose();
-      return;
-    }
+  /** @returns undefined for data that never arrives. */
+  #dataOf(request: DataRequest): DataOf<DataRequest['of']> | undefined {
+    const { tokens = [], projects = [], usage = [], audit = [], events = [], top = aTop() } = this.setting;
     const page = <T>(items: readonly T[]) => ({ items: [...items], next: null, total: items.length });
-    const historyOf = (records: readonly WireAuditRecord[], id: string) => {
-      const own = records.filter(({ token_id }) => token_id === id);
-      const isUse = ({ action }: WireAuditRecord) => action === 'token.use';
-      return { changes: own.filter((it) => !isUse(it)), lastUse: own.find(isUse) ?? null, isTruncated: false };
-    };
+    const records = [...audit].reverse();
     switch (request.of) {
       case 'status':
-        this.act({ on: 'loaded', request, data: status });
-        break;
+        return this.setting.status ?? STATUS;
       case 'tokens':
       case 'expiring':
-        this.act({ on: 'loaded', request, data: page(tokens) } as Action);
-        break;
-      case 'token': {
-        const found = tokens.find(({ id }) => id === request.id);
-        if (found) this.act({ on: 'loaded', request, data: found });
-        break;
-      }
-      case 'projects':
-        this.act({ on: 'loaded', request, data: projects });
-        break;
-      case 'usage':
-        this.act({ on: 'loaded', request, data: usage });
-        break;
-      case 'audit':
-        this.act({ on: 'loaded', request, data: page([...audit].reverse()) });
-        break;
-      case 'events':
-        this.act({ on: 'loaded', request, data: page([...(this.setting.events ?? [])].reverse()) });
-        break;
-      case 'tokenAudit':
-        this.act({ on: 'loaded', request, data: historyOf([...audit].reverse(), request.id) });
-        break;
-      case 'projectAudit':
-        this.act({
-          on: 'loaded',
-          request,
-          data: [...audit]
-            .reverse()
-            .filter(({ project_id, action }) => project_id === request.id && action !== 'token.use'),
-        });
-        break;
-      case 'top':
-        this.#top(request);
-        break;
-      case 'cache':
-        this.act({ on: 'loaded', request, data: cache });
-        break;
-      case 'purgeable':
-        this.act({ on: 'loaded', request, data: 12 });
-        break;
-      case 'viewCount':
-        this.act({ on: 'loaded', request, data: tokens.length });
-        break;
-      case 'contexts':
-        this.act({ on: 'loaded', request, data: this.setting.contexts ?? [] });
-        break;
+        return page(tokens);
+      case 'token':
+        return tokens.find(({ id }) => id === request.id);
       case 'allTokens':
-        this.act({ on: 'loaded', request, data: tokens });
+        return tokens;
+      case 'projects':
+        return projects;
+      case 'usage':
+        return usage;
+      case 'audit':
+        return page(records);
+      case 'events':
+        return page([...events].reverse());
+      case 'tokenAudit': {
+        const own = records.filter(({ token_id }) => token_id === request.id);
+        const changes = own.filter(({ action }) => action !== 'token.use');
+        return { changes, lastUse: own.find((record) => !changes.includes(record)) ?? null, isTruncated: false };
+      }
+      case 'projectAudit':
+        return records.filter(({ project_id, action }) => project_id === request.id && action !== 'token.use');
+      case 'top':
+        return { ...top, rows: rowsBy(request.query.by, top.rows) };
+      case 'projectCheck':
+        return undefined;
+      case 'cache':
+        return this.setting.cache ?? CACHE;
+      case 'purgeable':
+        return 12;
+      case 'viewCount':
+        return tokens.length;
+      case 'contexts':
+        return this.setting.contexts ?? [];
     }
   }
 }
