@@ -70,7 +70,8 @@ interface Component {
 
 /** All packages of the lock file, also those that are only for development. */
 export function lockedSbom(): Sbom {
-  const options = ['--sbom-format=cyclonedx', '--package-lock-only', '--offline'];
+  // What the build bundles is for development, and npm leaves that out if NODE_ENV is `production`.
+  const options = ['--sbom-format=cyclonedx', '--package-lock-only', '--include=dev', '--offline'];
   return JSON.parse(run('npm', ['sbom', ...options], { cwd: packageRoot() }).toString()) as Sbom;
 }
 
