@@ -12,9 +12,8 @@ import { holdsSecret } from '../api/vocabulary.js';
 import { assetRoutes } from './assets.js';
 import { Sessions, type SessionsOptions } from './sessions.js';
 import { formReader, queryOf, type ReadBody } from './forms.js';
-import { SessionGuard, requireSameOrigin } from './session-guard.js';
-import { problemPage } from './pages/problem.js';
-import { Problem, problemIn } from './problem.js';
+import { requireSameOrigin, sessionGuard } from './session-guard.js';
+import { Problem, problemIn, problemPage } from './problem.js';
 import type { PageStreams } from './page-streams.js';
 import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './routes/audit.js';
@@ -26,12 +25,9 @@ import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { topRoutes } from './routes/top.js';
 import { usageRoutes } from './routes/usage.js';
-import { CookieCrypto } from './cookie-crypto.js';
 import type { Route } from './page-request.js';
 
-export interface AdminOptions extends Omit<SessionsOptions, 'cookieCrypto'> {
-  /** The keys of the session cookies are derived from it. The management API checks the token that the user enters. */
-  managementToken: string;
+export interface AdminOptions extends SessionsOptions {
   readBody: ReadBody;
   /** The streams of open pages. The caller ends them. */
   streams: PageStreams;
@@ -85,9 +81,9 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   const { path, clock, log } = options;
   const { assets, routes } = assetRoutes();
   const renderer = rendering({ base: path, assets, clock });
-  const sessions = new Sessions({ ...options, cookieCrypto: new CookieCrypto(options.managementToken) });
+  const sessions = new Sessions(options);
   const readForm = formReader(options.readBody);
-  const requireSession = new SessionGuard({ path, sessions, renderer, readForm, streams: options.streams });
+  const requireSession = sessionGuard({ path, sessions, renderer, readForm, streams: options.streams });
   const { logInForm, logIn, logOut } = logInHandlers({ path, sessions, renderer, readForm });
 
   const router = Router({ caseSensitive: true, strict: true });
@@ -96,7 +92,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
     next();
   });
   router.use(withoutSecretsInUrl(path, options.managementToken));
-  router.use(requireSameOrigin(sessions));
+  router.use(requireSameOrigin);
   router.use(routes);
   router
     .route('/login')
@@ -166,8 +162,8 @@ function problemHandler(sessions: Sessions, renderer: Renderer, log: AdminOption
     if (status >= 500) log.error('cannot serve a page of the Admin UI', { requestId, error });
     const session = await sessions.authenticate(req).catch(() => null);
     const isLoggedIn = session !== null;
-    const body = problemPage({ title, children: message, requestId, isLoggedIn });
-    renderer.page(res, {
+    const body = problemPage({ title, message, requestId, isLoggedIn });
+    await renderer.page(res, {
       title,
       section: isLoggedIn ? 'none' : null,
       status,

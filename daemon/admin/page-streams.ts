@@ -14,6 +14,7 @@ import type { ReactElement } from 'react';
 import type { StreamItem, StreamOptions } from '../api/client.js';
 import type { WireEvent } from '../api/contract.js';
 import type { Clock } from '../core/ports.js';
+import { queryOf } from './forms.js';
 import { Problem } from './problem.js';
 
 /** The events of a page. */
@@ -83,10 +84,8 @@ export class PageStreams {
 }
 
 /** Browsers send the header when they reconnect by themselves. The script sends the query when it opens a stream again. */
-function lastEventIdOf(req: Request): string | undefined {
-  const { searchParams } = new URL(req.originalUrl, 'http://anywhere');
-  return req.get('last-event-id') ?? searchParams.get('last_event_id') ?? undefined;
-}
+const lastEventIdOf = (req: Request): string | undefined =>
+  req.get('last-event-id') ?? queryOf(req).get('last_event_id') ?? undefined;
 
 /** One open stream. */
 class Connection {

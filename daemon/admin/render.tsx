@@ -4,29 +4,20 @@ import type { Response } from 'express';
 import type { ReactElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import type { Assets } from './assets.js';
-import { Document, type Section } from './pages/document.js';
+import type { PageView } from './page-request.js';
+import { Document } from './pages/document.js';
 import { FrameContext, REST_MARK } from './pages/frame.js';
 
-export interface Rendered {
-  title: string;
+export interface Rendered extends Omit<PageView, 'section'> {
   /** Null if the user is not logged in. */
-  section: Section | 'none' | null;
-  body: ReactElement;
+  section: PageView['section'] | null;
   formToken: string | null;
-  /** Default: 200. */
-  status?: number;
-  isLive?: boolean;
 }
 
 /** Renders React elements to HTML. */
 export interface Renderer {
-  /** Sends a complete page. */
-  page: (res: Response, page: Rendered) => void;
-  /**
-   * Sends a page with parts that are sent when they are made, in place of `RestOfPage` in its body. Resolves when the response has
-   * ended. If the browser goes, no more parts are made.
-   */
-  pageInParts: (res: Response, page: Rendered, rest: AsyncIterable<ReactElement>) => Promise<void>;
+  /** Sends a page. Resolves at once, or after the parts of its `rest`, when the response has ended. */
+  page: (res: Response, page: Rendered) => Promise<void>;
   /** @returns HTML for a part of a page. It has no forms, because it has no CSRF token. */
   fragment: (part: ReactElement) => string;
 }
@@ -49,17 +40,19 @@ export function rendering({ base, assets, clock }: RenderingOptions): Renderer {
     );
     return `<!doctype html>${inFrame(formToken, page)}`;
   };
-  const begin = (res: Response, { status = 200 }: Rendered) => res.status(status).type('html');
   return {
-    page(res, page) {
-      begin(res, page).send(htmlOf(page));
-    },
-    async pageInParts(res, page, rest) {
-      begin(res, page).set('X-Accel-Buffering', 'no'); // Otherwise nginx would send it as a whole.
+    async page(res, page) {
+      const { rest, status = 200, formToken } = page;
+      res.status(status).type('html');
+      if (!rest) {
+        res.send(htmlOf(page));
+        return;
+      }
+      res.set('X-Accel-Buffering', 'no'); // Otherwise nginx would send it as a whole.
       const [before = '', after = ''] = htmlOf(page).split(REST_MARK);
       const pieces = async function* () {
         yield before;
-        for await (const part of rest) yield inFrame(page.formToken, part);
+        for await (const part of rest) yield inFrame(formToken, part);
         yield after;
       };
       // An error aborts the connection, so that the browser reports an incomplete page.

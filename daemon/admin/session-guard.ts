@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import type { Sessions, ActiveSession } from './sessions.js';
+import { type ActiveSession, isSameOrigin, type Sessions } from './sessions.js';
 import { isForm, queryOf, type ReadForm } from './forms.js';
 import { FORM_TOKEN } from './pages/frame.js';
 import { Problem } from './problem.js';
@@ -11,23 +11,20 @@ import type { Renderer } from './render.js';
 import type { Download, Route, PageRequest } from './page-request.js';
 
 /** CSRF protection: a page of another site must not make changes with the session of a logged-in user. */
-export function requireSameOrigin(sessions: Sessions): RequestHandler {
-  return (req, _res, next) => {
-    if (req.method === 'GET' || req.method === 'HEAD') {
-      next();
-    } else if (!sessions.isSameOrigin(req)) {
-      throw new Problem(
-        403,
-        'Cross-site request refused',
-        'No page of this Admin UI sent this request. Nothing was changed.',
-      );
-    } else if (req.method === 'POST' && !isForm(req)) {
-      throw new Problem(415, 'Not a form', 'This address accepts only forms. Nothing was changed.');
-    } else {
-      next();
-    }
-  };
-}
+export const requireSameOrigin: RequestHandler = (req, _res, next) => {
+  const isReading = req.method === 'GET' || req.method === 'HEAD';
+  if (!isReading && !isSameOrigin(req)) {
+    throw new Problem(
+      403,
+      'Cross-site request refused',
+      'No page of this Admin UI sent this request. Nothing was changed.',
+    );
+  }
+  if (req.method === 'POST' && !isForm(req)) {
+    throw new Problem(415, 'Not a form', 'This address accepts only forms. Nothing was changed.');
+  }
+  next();
+};
 
 type Handle = (req: Request, res: Response, session: ActiveSession, form: URLSearchParams) => Promise<void>;
 
@@ -39,45 +36,64 @@ export interface SessionGuardOptions {
   streams: PageStreams;
 }
 
-/** Runs handlers only for requests with a valid session; others are redirected to the login page. */
-export class SessionGuard {
-  readonly #path: string;
-  readonly #sessions: Sessions;
-  readonly #renderer: Renderer;
-  readonly #readForm: ReadForm;
-  readonly #streams: PageStreams;
+/** Handlers that run only for requests with a valid session; others are redirected to the login page. */
+export function sessionGuard({ path, sessions, renderer, readForm, streams }: SessionGuardOptions) {
+  const redirectToLogin = (req: Request, res: Response, next: string) => {
+    // The script that refreshes pages recognises the end of the session by the status.
+    if (sessions.isAutomaticRefresh(req)) {
+      res.status(401).end();
+      return;
+    }
+    const query = new URLSearchParams({
+      ...(sessions.hasSessionCookie(req) && { why: 'ended' }),
+      ...(next !== path && next !== '' && { next }),
+    });
+    res.redirect(303, `${path}login${query.size > 0 ? `?${query.toString()}` : ''}`);
+  };
 
-  constructor({ path, sessions, renderer, readForm, streams }: SessionGuardOptions) {
-    this.#path = path;
-    this.#sessions = sessions;
-    this.#renderer = renderer;
-    this.#readForm = readForm;
-    this.#streams = streams;
-  }
+  const pageRequestOf = (req: Request, res: Response, form: URLSearchParams): PageRequest => ({
+    id: (req.params as Record<string, string>).id ?? '',
+    query: queryOf(req),
+    form,
+    client: sessions.client(req),
+    changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null),
+    nowMs: sessions.nowMs,
+    baseUrl: sessions.baseUrlOf(req),
+    storeSecret: (to, secret) => {
+      sessions.storeSecret(res, to, secret);
+    },
+    takeSecret: () => sessions.takeSecret(req, res, req.path.slice(1)),
+  });
 
-  /** Serves a page with GET. */
-  page(handler: Route['handler']): RequestHandler {
-    return async (req, res) => {
-      const session = await this.#sessions.authenticate(req);
-      if (session === null) this.#redirectToLogin(req, res, req.originalUrl);
-      else await this.#respond(req, res, { session, form: new URLSearchParams(), handler });
+  const responding =
+    (handler: Route['handler']): Handle =>
+    async (req, res, session, form) => {
+      const response = await handler(pageRequestOf(req, res, form));
+      if ('stream' in response) {
+        // It does not count as use of the session, because the script opens it again by itself.
+        await streams.serve(req, res, {
+          ...response.stream,
+          fragment: renderer.fragment,
+          isSessionActive: async () => (await sessions.authenticate(req)) !== null,
+        });
+        return;
+      }
+      sessions.renew(req, res, session);
+      if ('to' in response) res.redirect(303, path + response.to);
+      else if ('download' in response) await sendDownload(req, res, response.download);
+      else await renderer.page(res, { ...response, formToken: session.formToken });
     };
-  }
-
-  /** Serves a POST form. */
-  form(handler: Route['handler']): RequestHandler {
-    return this.withForm((req, res, session, form) => this.#respond(req, res, { session, form, handler }));
-  }
 
   /** Requires a form with the CSRF token of the session. */
-  withForm(handle: Handle): RequestHandler {
-    return async (req, res) => {
-      const form = await this.#readForm(req, res);
-      const session = await this.#sessions.authenticate(req);
+  const withForm =
+    (handle: Handle): RequestHandler =>
+    async (req, res) => {
+      const form = await readForm(req, res);
+      const session = await sessions.authenticate(req);
       if (session === null) {
         // After the login, return to the page with the form.
-        this.#redirectToLogin(req, res, pathOf(req.get('referer')));
-      } else if (!this.#sessions.isFormTokenOf(session, form.get(FORM_TOKEN))) {
+        redirectToLogin(req, res, pathOf(req.get('referer')));
+      } else if (!sessions.isFormTokenOf(session, form.get(FORM_TOKEN))) {
         throw new Problem(
           403,
           'Form of another session',
@@ -87,63 +103,21 @@ export class SessionGuard {
         await handle(req, res, session, form);
       }
     };
-  }
 
-  #redirectToLogin(req: Request, res: Response, next: string): void {
-    // The script that refreshes pages recognises the end of the session by the status.
-    if (this.#sessions.isAutomaticRefresh(req)) {
-      res.status(401).end();
-      return;
-    }
-    const query = new URLSearchParams({
-      ...(this.#sessions.hasSessionCookie(req) && { why: 'ended' }),
-      ...(next !== this.#path && next !== '' && { next }),
-    });
-    res.redirect(303, `${this.#path}login${query.size > 0 ? `?${query.toString()}` : ''}`);
-  }
-
-  async #respond(
-    req: Request,
-    res: Response,
-    { session, form, handler }: { session: ActiveSession; form: URLSearchParams } & Pick<Route, 'handler'>,
-  ): Promise<void> {
-    const response = await handler(this.#pageRequestOf(req, res, form));
-    if ('stream' in response) {
-      // It does not count as use of the session, because the script opens it again by itself.
-      await this.#streams.serve(req, res, {
-        ...response.stream,
-        fragment: this.#renderer.fragment,
-        isSessionActive: async () => (await this.#sessions.authenticate(req)) !== null,
-      });
-      return;
-    }
-    this.#sessions.renew(req, res, session);
-    if ('to' in response) res.redirect(303, this.#path + response.to);
-    else if ('download' in response) await sendDownload(req, res, response.download);
-    else {
-      const { rest, ...view } = response;
-      const page = { ...view, formToken: session.formToken };
-      if (rest) await this.#renderer.pageInParts(res, page, rest);
-      else this.#renderer.page(res, page);
-    }
-  }
-
-  #pageRequestOf(req: Request, res: Response, form: URLSearchParams): PageRequest {
-    const sessions = this.#sessions;
-    return {
-      id: (req.params as Record<string, string>).id ?? '',
-      query: queryOf(req),
-      form,
-      client: sessions.client(req),
-      changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null),
-      nowMs: sessions.nowMs,
-      baseUrl: sessions.baseUrlOf(req),
-      storeSecret: (to, secret) => {
-        sessions.storeSecret(res, to, secret);
-      },
-      takeSecret: () => sessions.takeSecret(req, res, req.path.slice(1)),
-    };
-  }
+  return {
+    withForm,
+    /** Serves a page with GET. */
+    page: (handler: Route['handler']): RequestHandler => {
+      const respond = responding(handler);
+      return async (req, res) => {
+        const session = await sessions.authenticate(req);
+        if (session === null) redirectToLogin(req, res, req.originalUrl);
+        else await respond(req, res, session, new URLSearchParams());
+      };
+    },
+    /** Serves a POST form. */
+    form: (handler: Route['handler']): RequestHandler => withForm(responding(handler)),
+  };
 }
 
 /** Streams a file at the pace of the client, so that it needs little memory. An error aborts the connection, so the browser reports a failed download. */

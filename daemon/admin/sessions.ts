@@ -1,9 +1,13 @@
-/** Sessions of the Admin UI: authentication of requests, login and logout. */
+/**
+ * Sessions of the Admin UI: authentication of requests, login and logout.
+ *
+ * A session is in a cookie, which is encrypted and contains the session ID, the host of the login, and the times of login and last use.
+ * Logouts are checked with the management API, so that a copied cookie is invalid on every instance after the logout.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request, Response } from 'express';
 import { ApiError, type ManagementClient, Unreachable } from '../api/client.js';
-import { isSameOrigin, type BrowserLocation, browserLocationOf } from './browser-location.js';
-import type { CookieCrypto } from './cookie-crypto.js';
-import { cookiesOf, type Session, SessionCookies, setCookie } from './session-cookies.js';
+import { CookieCrypto } from './cookie-crypto.js';
 
 export interface CallContext {
   /** IP address of the browser; null if unknown. */
@@ -13,7 +17,8 @@ export interface CallContext {
 }
 
 export interface SessionsOptions {
-  cookieCrypto: CookieCrypto;
+  /** The keys of the cookies are derived from it. The management API checks the token that the user enters. */
+  managementToken: string;
   /** Base path of the pages, with a trailing slash. */
   path: string;
   clock: { now(): number };
@@ -26,11 +31,36 @@ export interface SessionsOptions {
 /** Where clients reach the proxy: on a port of the host that serves these pages (null: the same port), or at a URL. */
 export type ProxyLocation = { port: number | null } | { url: string };
 
+export interface BrowserLocation {
+  /** The `Host` header: with the port, unless it is the default port or a proxy removed it. */
+  host: string;
+  isTls: boolean;
+  /** Browsers accept `Secure` cookies over TLS and on localhost. Elsewhere they drop them silently. */
+  acceptsCookies: boolean;
+}
+
+/** The content of a session cookie. */
+interface Session {
+  id: string;
+  host: string;
+  begunAtMs: number;
+  seenAtMs: number;
+}
+
 export interface ActiveSession {
   session: Session;
   /** CSRF token of the session, in each of its forms. */
   formToken: string;
 }
+
+/** Idle timeout. Automatic refreshes of a page do not count as use. */
+const IDLE_TIMEOUT_MS = 30 * 60_000;
+const MAX_LIFETIME_MS = 12 * 3_600_000;
+
+const SESSION_PURPOSE = 'session';
+
+/** The `__Secure-` prefix makes browsers reject the cookie from pages without TLS. On localhost, some browsers would reject it always. */
+const cookieName = ({ isTls }: BrowserLocation) => (isTls ? '__Secure-llmp-admin' : 'llmp-admin');
 
 /** Header of the script's automatic refreshes. */
 const REFRESH_HEADER = 'x-llmp-refresh';
@@ -41,23 +71,22 @@ const SECRET_COOKIE = 'llmp-admin-secret';
 
 export class Sessions {
   readonly #options: SessionsOptions;
-  readonly #cookies: SessionCookies;
+  readonly #crypto: CookieCrypto;
 
   constructor(options: SessionsOptions) {
     this.#options = options;
-    this.#cookies = new SessionCookies(options);
+    this.#crypto = new CookieCrypto(options.managementToken);
   }
 
   get nowMs(): number {
     return this.#options.clock.now();
   }
 
+  /** The address of the Admin UI as the browser sees it. */
   locationOf(req: Request): BrowserLocation {
-    return browserLocationOf(req, this.#options.isTls(req));
-  }
-
-  isSameOrigin(req: Request): boolean {
-    return isSameOrigin(req, this.locationOf(req));
+    const { host = '' } = req.headers;
+    const isTls = this.#options.isTls(req);
+    return { host, isTls, acceptsCookies: isTls || isLoopback(hostnameOf(host)) };
   }
 
   /** Base URL for clients. A reverse proxy in front may have another one. */
@@ -80,34 +109,35 @@ export class Sessions {
 
   /** @returns null if the request has no valid session. @throws if the management API fails: then that is unknown. */
   async authenticate(req: Request): Promise<ActiveSession | null> {
-    const session = this.#cookies.read(req, this.locationOf(req));
+    const session = this.#sessionIn(req);
     if (session === null || !(await this.#isActive(req, session.id))) return null;
-    return { session, formToken: this.#options.cookieCrypto.sign(session.id) };
+    return { session, formToken: this.#crypto.sign(session.id) };
   }
 
   /** Whether the request has a session cookie, valid or not. */
   hasSessionCookie(req: Request): boolean {
-    return this.#cookies.isPresent(req, this.locationOf(req));
+    return cookiesOf(req).has(cookieName(this.locationOf(req)));
   }
 
   isFormTokenOf({ session }: ActiveSession, formToken: string | null): boolean {
-    return this.#options.cookieCrypto.verify(session.id, formToken ?? '');
+    return this.#crypto.verify(session.id, formToken ?? '');
   }
 
   /** Restarts the idle timeout. An automatic refresh does not count as use. */
   renew(req: Request, res: Response, { session }: ActiveSession): void {
-    if (!this.isAutomaticRefresh(req)) this.#cookies.renew(res, this.locationOf(req), session);
+    if (!this.isAutomaticRefresh(req)) this.#writeCookie(req, res, session);
   }
 
   /** Starts a session, always with a new ID. @throws {ApiError} */
   async logIn(req: Request, res: Response, token: string): Promise<void> {
     const { id, begun_at: begunAt } = await this.client(req).logIn({ token });
-    this.#cookies.create(res, this.locationOf(req), { id, begunAtMs: Date.parse(begunAt) });
+    this.#writeCookie(req, res, { id, begunAtMs: Date.parse(begunAt) });
   }
 
   /** Ends the session on all instances. @returns whether that was recorded; otherwise only the cookie of this browser is deleted. */
   async logOut(req: Request, res: Response, { session }: ActiveSession): Promise<boolean> {
-    this.#cookies.clear(res, this.locationOf(req));
+    const { path } = this.#options;
+    setCookie(res, { name: cookieName(this.locationOf(req)), value: '', path, maxAgeSeconds: 0 });
     try {
       await this.client(req).logOut(session.id);
       return true;
@@ -119,19 +149,37 @@ export class Sessions {
 
   /** Passes a secret to one page in an encrypted, short-lived cookie for its path only. */
   storeSecret(res: Response, to: string, secret: string): void {
-    const { cookieCrypto, path } = this.#options;
-    const value = cookieCrypto.encrypt(path + to, secret);
+    const { path } = this.#options;
+    const value = this.#crypto.encrypt(path + to, secret);
     setCookie(res, { name: SECRET_COOKIE, value, path: path + to, maxAgeSeconds: SECRET_COOKIE_SECONDS });
   }
 
   /** Reads and deletes that cookie. @param at path of the page. @returns null if there is none, or it was already read. */
   takeSecret(req: Request, res: Response, at: string): string | null {
-    const { cookieCrypto, path } = this.#options;
+    const { path } = this.#options;
     const sealed = cookiesOf(req).get(SECRET_COOKIE);
     if (sealed === undefined) return null;
     setCookie(res, { name: SECRET_COOKIE, value: '', path: path + at, maxAgeSeconds: 0 });
-    const secret = cookieCrypto.decrypt(path + at, sealed);
+    const secret = this.#crypto.decrypt(path + at, sealed);
     return typeof secret === 'string' ? secret : null;
+  }
+
+  /** @returns null if the cookie is missing, invalid or expired. */
+  #sessionIn(req: Request): Session | null {
+    const location = this.locationOf(req);
+    const sealed = cookiesOf(req).get(cookieName(location));
+    const session = sealed === undefined ? null : (this.#crypto.decrypt(SESSION_PURPOSE, sealed) as Session | null);
+    if (session === null || session.host !== location.host) return null;
+    const now = this.nowMs;
+    const isOver = now >= session.begunAtMs + MAX_LIFETIME_MS || now >= session.seenAtMs + IDLE_TIMEOUT_MS;
+    return isOver ? null : session;
+  }
+
+  #writeCookie(req: Request, res: Response, { id, begunAtMs }: Pick<Session, 'id' | 'begunAtMs'>): void {
+    const location = this.locationOf(req);
+    const session: Session = { id, host: location.host, begunAtMs, seenAtMs: this.nowMs };
+    const value = this.#crypto.encrypt(SESSION_PURPOSE, session);
+    setCookie(res, { name: cookieName(location), value, path: this.#options.path });
   }
 
   async #isActive(req: Request, id: string): Promise<boolean> {
@@ -145,3 +193,54 @@ export class Sessions {
 }
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.status === 404;
+
+// ---- cookies
+
+interface Cookie {
+  name: string;
+  value: string;
+  path: string;
+  /** Default: until the browser is closed. */
+  maxAgeSeconds?: number;
+}
+
+/** Sets a cookie that is not accessible to scripts, not sent by other sites, and not sent over unencrypted connections. */
+function setCookie(res: ServerResponse, { name, value, path, maxAgeSeconds }: Cookie): void {
+  const age = maxAgeSeconds === undefined ? '' : `; Max-Age=${maxAgeSeconds}`;
+  res.appendHeader('Set-Cookie', `${name}=${value}; Path=${path}${age}; Secure; HttpOnly; SameSite=Strict`);
+}
+
+/** The first cookie of each name: browsers send the one with the longest path first (RFC 6265, 5.4). */
+export function cookiesOf({ headers }: IncomingMessage): Map<string, string> {
+  const cookies = new Map<string, string>();
+  for (const pair of (headers.cookie ?? '').split(';')) {
+    const equals = pair.indexOf('=');
+    const name = pair.slice(0, equals).trim();
+    if (equals > 0 && !cookies.has(name)) cookies.set(name, pair.slice(equals + 1).trim());
+  }
+  return cookies;
+}
+
+// ---- the origin of a request
+
+const hostnameOf = (host: string) => host.replace(/:\d*$/, '').toLowerCase();
+
+const isLoopback = (hostname: string) => /^(?:localhost|.+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+
+/**
+ * Whether a request comes from a page of the Admin UI. `Sec-Fetch-Site`, which browsers send over TLS and on localhost, takes precedence.
+ * `Origin` must also name this host. After DNS rebinding the browser considers all of it one origin, but then both headers contain the
+ * foreign name, for which there are no sessions and no login.
+ */
+export function isSameOrigin({ headers }: IncomingMessage): boolean {
+  const { host = '', origin, 'sec-fetch-site': site } = headers;
+  if (site !== undefined) {
+    if (site !== 'same-origin') return false;
+    // A proxy may remove the port from `Host`; the browser has already compared the ports.
+    return origin === undefined || hostnameOf(hostIn(origin)) === hostnameOf(host);
+  }
+  return origin !== undefined && hostIn(origin) === host.toLowerCase();
+}
+
+/** Empty for `null` and for an invalid origin. */
+const hostIn = (origin: string) => /^https?:\/\/(.+)$/.exec(origin)?.[1]?.toLowerCase() ?? '';

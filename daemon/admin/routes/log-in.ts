@@ -33,13 +33,13 @@ export function logInHandlers({ path, sessions, renderer, readForm }: LogInOptio
     const why = queryOf(req).get('why') ?? '';
     const remark = refused === null && Object.hasOwn(REMARKS, why) ? (REMARKS[why] ?? null) : null;
     const body = logInPage({ next, refused, remark, canLogIn: location.acceptsCookies, host: location.host });
-    renderer.page(res, { title: 'Log in', section: null, status, body, formToken: null });
+    return renderer.page(res, { title: 'Log in', section: null, status, body, formToken: null });
   };
 
   const logInForm: RequestHandler = async (req, res) => {
     const next = loginRedirectTarget(queryOf(req).get('next'), path);
     const session = await sessions.authenticate(req).catch(() => null);
-    if (session === null) show(req, res, { next, refused: null });
+    if (session === null) await show(req, res, { next, refused: null });
     else res.redirect(303, next);
   };
 
@@ -47,7 +47,7 @@ export function logInHandlers({ path, sessions, renderer, readForm }: LogInOptio
     const form = await readForm(req, res);
     const next = loginRedirectTarget(form.get('next'), path);
     if (!sessions.locationOf(req).acceptsCookies) {
-      show(req, res, { status: 403, next, refused: null });
+      await show(req, res, { status: 403, next, refused: null });
       return;
     }
     try {
@@ -55,7 +55,7 @@ export function logInHandlers({ path, sessions, renderer, readForm }: LogInOptio
     } catch (error) {
       const { retryAfterSeconds = null, ...why } = logInFailureOf(error);
       if (retryAfterSeconds !== null) res.set('Retry-After', String(retryAfterSeconds));
-      show(req, res, { ...why, next });
+      await show(req, res, { ...why, next });
       return;
     }
     res.redirect(303, next);

@@ -26,7 +26,7 @@ import { holdsSecret, withoutSecrets } from '../../../daemon/core/masking.js';
 import { unauthorized } from '../../../daemon/core/refusal.js';
 import { pathWithoutSecrets } from '../../../daemon/core/token-in-text.js';
 import { requestDirectivesOf } from '../../../daemon/core/cache/request-directives.js';
-import { cookiesOf } from '../../../daemon/admin/session-cookies.js';
+import { cookiesOf } from '../../../daemon/admin/sessions.js';
 import { EventStreamParser } from '../../../daemon/api/event-stream.js';
 import * as schemas from '../../../daemon/api/schemas.js';
 import { deliveryOf } from '../../../daemon/dispatcher/stream.js';

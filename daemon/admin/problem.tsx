@@ -1,4 +1,5 @@
 import { ApiError, Unreachable } from '../api/client.js';
+import { Link } from './pages/frame.js';
 
 /** An error that is shown as a page. */
 export class Problem extends Error {
@@ -32,5 +33,30 @@ export function problemIn(error: unknown): Problem | null {
     503,
     'Temporarily unavailable',
     'The database or the audit log is unavailable. Try again in a moment.',
+  );
+}
+
+interface ProblemProps {
+  title: string;
+  message: string;
+  requestId: string | null;
+  /** Selects the link: to the overview, or to the login page. */
+  isLoggedIn: boolean;
+}
+
+export function problemPage({ title, message, requestId, isLoggedIn }: ProblemProps) {
+  return (
+    <div className="problem">
+      <h1>{title}</h1>
+      <p>{message}</p>
+      <p>
+        <Link to={isLoggedIn ? '' : 'login'}>{isLoggedIn ? 'Go to the overview' : 'Go to the login page'}</Link>
+      </p>
+      {requestId === null ? null : (
+        <p className="hint">
+          Request <code className="id">{requestId}</code>
+        </p>
+      )}
+    </div>
   );
 }
