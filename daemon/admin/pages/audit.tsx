@@ -1,23 +1,29 @@
 import { AUDIT_COLUMNS } from '../../../console/columns/audit.js';
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, exact } from '../../api/formats.js';
-import type { WireAuditRecord, WireProject } from '../../api/contract.js';
+import type { WireAuditRecord } from '../../api/contract.js';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, FilterForm, filterFields } from './fields.js';
 import { Link } from './frame.js';
 import { ProjectLink, TokenLink } from './links.js';
-import { EmptyState, Exports, fact, Facts, idCode, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
+import {
+  EmptyState,
+  Exports,
+  fact,
+  Facts,
+  idCode,
+  type FilteredListProps,
+  NoMatches,
+  Paging,
+  ErrorNotice,
+  Table,
+} from './parts.js';
 import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
-export interface AuditProps {
+export interface AuditProps extends FilteredListProps {
   records: readonly WireAuditRecord[];
-  next: string | null;
-  query: URLSearchParams;
-  projects: readonly WireProject[];
-  choices: { actions: readonly string[]; actors: readonly string[]; outcomes: readonly string[] };
-  /** Error message if the filter is invalid. */
-  refused: string | null;
 }
 
 const SINCE = [
@@ -28,13 +34,13 @@ const SINCE = [
   ['720', 'last 30 days'],
 ] as const;
 
-export function auditPage({ records, next, query, projects, choices, refused }: AuditProps) {
+export function auditPage({ records, next, query, projects, refused }: AuditProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'cursor' && value !== '');
   return (
     <>
       <Heading title="Audit" />
       <ErrorNotice why={refused} />
-      <AuditFilter query={query} projects={projects} choices={choices} />
+      <AuditFilter query={query} projects={projects} />
       {records.length > 0 ? (
         <>
           <Exports to="audit/export" query={query} />
@@ -58,15 +64,15 @@ function NoRecords({ isFiltered }: { isFiltered: boolean }) {
   );
 }
 
-function AuditFilter({ query, projects, choices }: Pick<AuditProps, 'query' | 'projects' | 'choices'>) {
+function AuditFilter({ query, projects }: Pick<AuditProps, 'query' | 'projects'>) {
   const { input, select, project, token } = filterFields(query);
   const plainly = (values: readonly string[]): Choices => [['', 'any'], ...values.map((it) => [it, it] as const)];
   return (
     <FilterForm to="audit" label="Filter audit records" query={query}>
       {input('q', 'Search', { type: 'search', maxLength: 100 })}
-      {select('action', 'Action', plainly(choices.actions))}
-      {select('outcome', 'Outcome', plainly(choices.outcomes))}
-      {select('actor', 'Actor', plainly(choices.actors))}
+      {select('action', 'Action', plainly(AUDIT_ACTIONS))}
+      {select('outcome', 'Outcome', plainly(AUDIT_OUTCOMES))}
+      {select('actor', 'Actor', plainly(AUDIT_ACTORS))}
       {project(projects)}
       {token()}
       {select('since_hours', 'Period', SINCE)}

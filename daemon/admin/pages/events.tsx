@@ -1,26 +1,21 @@
 /** Completed requests and changes, newest first. Each opens with its details. */
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, bytes, exact, promptCacheShown } from '../../api/formats.js';
-import type { WireEvent, WireProject, WireRequestEvent } from '../../api/contract.js';
+import type { WireEvent, WireRequestEvent } from '../../api/contract.js';
 import { whyFailed } from '../../api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { FilterForm, filterFields } from './fields.js';
 import { Link, useFrame } from './frame.js';
 import { NameOrId, ProjectLink, TokenLink } from './links.js';
-import { EmptyState, ErrorNotice, fact, Facts, idCode, Paging } from './parts.js';
+import { EmptyState, ErrorNotice, fact, Facts, type FilteredListProps, idCode, Paging } from './parts.js';
 import { capitalized, escapeBidi, isTime, Name, StatusMark, utc } from './formats.js';
 
-export interface EventsProps {
+export interface EventsProps extends FilteredListProps {
   /** Newest first; null if the daemon publishes no events. */
   events: readonly WireEvent[] | null;
-  next: string | null;
-  query: URLSearchParams;
-  projects: readonly WireProject[];
   /** Where new events come from, relative to the base; null if this page does not change. */
   streamUrl: string | null;
-  /** Error message if the filter is invalid. */
-  refused: string | null;
 }
 
 export const SHOWN = [

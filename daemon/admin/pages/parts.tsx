@@ -1,5 +1,6 @@
 /** Components that several pages share. */
 import type { ReactNode } from 'react';
+import type { WireProject } from '../../api/contract.js';
 import { escapeBidi } from './formats.js';
 import { Link } from './frame.js';
 
@@ -20,6 +21,20 @@ export interface TableProps<Row> {
   /** Checkbox that selects the row in the form around the table. */
   mark?: (row: Row) => ReactNode;
   keyOf: (row: Row) => string;
+}
+
+/** What the page of a list shows around its rows. */
+export interface ListProps {
+  /** The cursor of the next page. */
+  next: string | null;
+  query: URLSearchParams;
+  /** Error message if the query is invalid. */
+  refused: string | null;
+}
+
+/** A list with a filter for projects. */
+export interface FilteredListProps extends ListProps {
+  projects: readonly WireProject[];
 }
 
 /** A table. On narrow screens each row becomes a card with labelled fields. */

@@ -6,17 +6,13 @@ import { Heading } from './document.js';
 import { FormButtons, InputField, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { ProviderFields, type ProviderFormValues } from './provider.js';
-import { ChoiceLinks, EmptyState, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
+import { ChoiceLinks, EmptyState, type ListProps, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
 import { Figure } from './formats.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
-export interface ProjectsProps {
+export interface ProjectsProps extends ListProps {
   projects: readonly WireProject[];
   total: number | null;
-  next: string | null;
-  query: URLSearchParams;
-  /** Error message if the filter is invalid. */
-  refused: string | null;
 }
 
 const FILTERS = [

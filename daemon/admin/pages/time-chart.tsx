@@ -5,33 +5,56 @@
 import { counted, exact } from '../../api/formats.js';
 import { Figure } from './formats.js';
 import { WideTable } from './parts.js';
-import { type Bucket, failuresOf, marksOf, STEP_MS, sumOf, ticksUpTo, type Timeline, timeOf } from './timeline.js';
+import { type Bucket, marksOf, STEP_MS, sumOf, ticksUpTo, type Timeline, timeOf } from './timeline.js';
 
-export interface Series {
+interface Series {
   name: string;
   /** Class name that sets the colour. */
   look: 'forwarded' | 'hits' | 'failures' | 'refused' | 'upstream-refused' | 'cut' | 'prompt' | 'completion';
-  valueOf: (bucket: Bucket) => number;
+  count: Exclude<keyof Bucket, 'atMs'>;
 }
 
-export interface TimeChartProps {
+interface Chart {
   title: string;
   unit: 'request' | 'token';
-  timeline: Timeline;
-  buckets: readonly Bucket[];
   /** From the bottom of a bar to its top. */
   series: readonly [Series, ...Series[]];
 }
 
-export function TimeChart(props: TimeChartProps) {
+interface TimeChartProps extends Chart {
+  timeline: Timeline;
+  buckets: readonly Bucket[];
+}
+
+interface TimeChartsProps extends Pick<TimeChartProps, 'timeline' | 'buckets'> {
+  /** ID of the table. */
+  id: string;
+  charts: readonly Chart[];
+}
+
+/** Charts of the same period, with their numbers as a table. */
+export function TimeCharts({ id, charts, ...shown }: TimeChartsProps) {
+  return (
+    <>
+      <div className="charts">
+        {charts.map((chart) => (
+          <TimeChart key={chart.title} {...chart} {...shown} />
+        ))}
+      </div>
+      <BucketTable id={id} {...shown} />
+    </>
+  );
+}
+
+function TimeChart(props: TimeChartProps) {
   const { title, unit, timeline, buckets, series } = props;
-  const totals = buckets.map((bucket) => sumOf(series.map(({ valueOf }) => valueOf(bucket))));
+  const totals = buckets.map((bucket) => sumOf(series.map(({ count }) => bucket[count])));
   const total = sumOf(totals);
   const most = Math.max(...totals);
   const ticks = ticksUpTo(most);
   const top = ticks.at(-1) ?? 1;
   const { step } = timeline;
-  const shares = series.map(({ name, valueOf }) => `${name} ${exact(sumOf(buckets.map(valueOf)))}`);
+  const shares = series.map(({ name, count }) => `${name} ${exact(sumOf(buckets.map((it) => it[count])))}`);
   const summary =
     total === 0
       ? `${title}: none`
@@ -90,12 +113,12 @@ function markPosition(atMs: number, { fromMs, toMs, step }: Timeline) {
 function Legend({ series, buckets }: Pick<TimeChartProps, 'series' | 'buckets'>) {
   return (
     <ul className="legend">
-      {series.map(({ name, look, valueOf }) => (
+      {series.map(({ name, look, count }) => (
         <li key={name}>
           <svg className="swatch" viewBox="0 0 10 10" aria-hidden="true">
             <rect className={look} width="10" height="10" />
           </svg>
-          {name} <span className="count">{exact(sumOf(buckets.map(valueOf)))}</span>
+          {name} <span className="count">{exact(sumOf(buckets.map((it) => it[count])))}</span>
         </li>
       ))}
     </ul>
@@ -113,19 +136,19 @@ interface BarProps extends TimeChartProps {
 }
 
 function Bar({ bucket, index, top, timeline: { step }, buckets, series, unit }: BarProps) {
-  const parts = series.filter(({ valueOf }) => valueOf(bucket) > 0);
+  const parts = series.filter(({ count }) => bucket[count] > 0);
   if (parts.length === 0) return null;
   const pitch = 1 / buckets.length;
   const gap = Math.min(0.004, pitch * 0.2);
   const across = { x: percent(index * pitch + gap / 2), width: percent(pitch - gap) };
-  const words = parts.map(({ name, valueOf }) => `${name} ${exact(valueOf(bucket))}`).join(', ');
-  const total = sumOf(parts.map(({ valueOf }) => valueOf(bucket)));
+  const words = parts.map(({ name, count }) => `${name} ${exact(bucket[count])}`).join(', ');
+  const total = sumOf(parts.map(({ count }) => bucket[count]));
   let below = 0;
   return (
     <g>
       <title>{`${timeOf(bucket.atMs, step)} UTC: ${counted(total, unit)}${series.length > 1 ? `. ${words}` : ''}`}</title>
-      {parts.map(({ look, valueOf }) => {
-        const height = Math.max(MIN_HEIGHT, valueOf(bucket) / top);
+      {parts.map(({ look, count }) => {
+        const height = Math.max(MIN_HEIGHT, bucket[count] / top);
         below += height;
         return <rect key={look} className={look} {...across} y={percent(1 - below)} height={percent(height)} />;
       })}
@@ -134,19 +157,13 @@ function Bar({ bucket, index, top, timeline: { step }, buckets, series, unit }: 
   );
 }
 
-export interface BucketTableProps {
-  id: string;
-  timeline: Timeline;
-  buckets: readonly Bucket[];
-}
-
 /** The numbers of the charts, newest first. Hours and days without requests are left out. */
-export function BucketTable({ id, timeline: { step }, buckets }: BucketTableProps) {
+function BucketTable({ id, timeline: { step }, buckets }: Omit<TimeChartsProps, 'charts'>) {
   const rows = buckets.filter(({ requests }) => requests > 0).reverse();
-  const figure = (title: string, valueOf: (bucket: Bucket) => number) => ({
+  const figure = (title: string, count: Series['count']) => ({
     title,
     isNumber: true,
-    show: (bucket: Bucket) => <Figure value={valueOf(bucket)} />,
+    show: (bucket: Bucket) => <Figure value={bucket[count]} />,
   });
   if (rows.length === 0) return null;
   return (
@@ -159,37 +176,49 @@ export function BucketTable({ id, timeline: { step }, buckets }: BucketTableProp
         keyOf={({ atMs }) => String(atMs)}
         columns={[
           { title: step === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', show: ({ atMs }) => timeOf(atMs, step) },
-          figure('Requests', ({ requests }) => requests),
-          figure('Cache hits', ({ hits }) => hits),
-          figure('Failures', failuresOf),
-          figure('Refused by llmp', ({ refused }) => refused),
-          figure('Refused by the provider', ({ upstreamRefused }) => upstreamRefused),
-          figure('Errors', ({ errors }) => errors),
-          figure('Ended by a revocation', ({ cut }) => cut),
-          figure('Prompt tokens', ({ promptTokens }) => promptTokens),
-          figure('Completion tokens', ({ completionTokens }) => completionTokens),
+          figure('Requests', 'requests'),
+          figure('Cache hits', 'hits'),
+          figure('Failures', 'failures'),
+          figure('Refused by llmp', 'refused'),
+          figure('Refused by the provider', 'upstream_refused'),
+          figure('Errors', 'errors'),
+          figure('Ended by a revocation', 'cut'),
+          figure('Prompt tokens', 'prompt_tokens'),
+          figure('Completion tokens', 'completion_tokens'),
         ]}
       />
     </details>
   );
 }
 
-// ---- the series of the charts
+// ---- the charts
 
-export const REQUEST_SERIES: readonly [Series, ...Series[]] = [
-  { name: 'From the provider', look: 'forwarded', valueOf: ({ forwarded }) => forwarded },
-  { name: 'Cache hits', look: 'hits', valueOf: ({ hits }) => hits },
-  { name: 'Failures', look: 'failures', valueOf: failuresOf },
-];
+export const REQUEST_CHART: Chart = {
+  title: 'Requests',
+  unit: 'request',
+  series: [
+    { name: 'From the provider', look: 'forwarded', count: 'forwarded' },
+    { name: 'Cache hits', look: 'hits', count: 'hits' },
+    { name: 'Failures', look: 'failures', count: 'failures' },
+  ],
+};
 
-export const FAILURE_SERIES: readonly [Series, ...Series[]] = [
-  { name: 'Errors', look: 'failures', valueOf: ({ errors }) => errors },
-  { name: 'Refused by the provider', look: 'upstream-refused', valueOf: ({ upstreamRefused }) => upstreamRefused },
-  { name: 'Refused by llmp', look: 'refused', valueOf: ({ refused }) => refused },
-  { name: 'Ended by a revocation', look: 'cut', valueOf: ({ cut }) => cut },
-];
+export const FAILURE_CHART: Chart = {
+  title: 'Failures',
+  unit: 'request',
+  series: [
+    { name: 'Errors', look: 'failures', count: 'errors' },
+    { name: 'Refused by the provider', look: 'upstream-refused', count: 'upstream_refused' },
+    { name: 'Refused by llmp', look: 'refused', count: 'refused' },
+    { name: 'Ended by a revocation', look: 'cut', count: 'cut' },
+  ],
+};
 
-export const TOKEN_SERIES: readonly [Series, ...Series[]] = [
-  { name: 'Prompt', look: 'prompt', valueOf: ({ promptTokens }) => promptTokens },
-  { name: 'Completion', look: 'completion', valueOf: ({ completionTokens }) => completionTokens },
-];
+export const TOKEN_CHART: Chart = {
+  title: 'Model tokens',
+  unit: 'token',
+  series: [
+    { name: 'Prompt', look: 'prompt', count: 'prompt_tokens' },
+    { name: 'Completion', look: 'completion', count: 'completion_tokens' },
+  ],
+};

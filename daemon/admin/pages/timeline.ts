@@ -22,19 +22,23 @@ export function lastSteps(steps: number, step: Step, nowMs: number): Timeline {
 }
 
 /** The requests of an hour or day, and their model tokens. */
-export interface Bucket {
+export interface Bucket extends Pick<WireUsageLine, keyof typeof NO_REQUESTS> {
   atMs: number;
-  requests: number;
   /** Requests to which the provider responded successfully, or that the client ended. */
   forwarded: number;
-  hits: number;
-  refused: number;
-  upstreamRefused: number;
-  errors: number;
-  cut: number;
-  promptTokens: number;
-  completionTokens: number;
+  failures: number;
 }
+
+const NO_REQUESTS = {
+  requests: 0,
+  hits: 0,
+  refused: 0,
+  upstream_refused: 0,
+  errors: 0,
+  cut: 0,
+  prompt_tokens: 0,
+  completion_tokens: 0,
+};
 
 /** One bucket for each hour or day of the period, including those without requests. */
 export function bucketsOf(lines: readonly WireUsageLine[], { fromMs, toMs, step }: Timeline): Bucket[] {
@@ -46,36 +50,11 @@ export function bucketsOf(lines: readonly WireUsageLine[], { fromMs, toMs, step 
   });
 }
 
-const EMPTY = {
-  requests: 0,
-  hits: 0,
-  refused: 0,
-  upstream_refused: 0,
-  errors: 0,
-  cut: 0,
-  prompt_tokens: 0,
-  completion_tokens: 0,
-};
-
-function bucketOf(atMs: number, line: WireUsageLine | undefined): Bucket {
-  const { requests, hits, refused, upstream_refused: upstreamRefused, errors, cut, ...tokens } = line ?? EMPTY;
-  return {
-    atMs,
-    requests,
-    // A response from the cache can be cut as well. Then it counts as both.
-    forwarded: Math.max(0, requests - sumOf([hits, refused, upstreamRefused, errors, cut])),
-    hits,
-    refused,
-    upstreamRefused,
-    errors,
-    cut,
-    promptTokens: tokens.prompt_tokens,
-    completionTokens: tokens.completion_tokens,
-  };
+function bucketOf(atMs: number, line: Omit<Bucket, 'atMs' | 'forwarded' | 'failures'> = NO_REQUESTS): Bucket {
+  const failures = sumOf([line.refused, line.upstream_refused, line.errors, line.cut]);
+  // A response from the cache can be cut as well. Then it counts as both.
+  return { ...line, atMs, failures, forwarded: Math.max(0, line.requests - line.hits - failures) };
 }
-
-export const failuresOf = ({ refused, upstreamRefused, errors, cut }: Bucket): number =>
-  sumOf([refused, upstreamRefused, errors, cut]);
 
 export const sumOf = (figures: readonly number[]): number => figures.reduce((sum, figure) => sum + figure, 0);
 

@@ -1,23 +1,18 @@
 import { shortId, stateMark } from '../../../console/columns/cell-text.js';
 import { TOKEN_COLUMNS } from '../../../console/columns/tokens.js';
 import { counted, exact } from '../../api/formats.js';
-import type { WireProject, WireToken } from '../../api/contract.js';
+import type { WireToken } from '../../api/contract.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, FilterForm, filterFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { EmptyState, Exports, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
+import { EmptyState, Exports, type FilteredListProps, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
 import { escapeBidi } from './formats.js';
 
-export interface TokensProps {
+export interface TokensProps extends FilteredListProps {
   tokens: readonly WireToken[];
   total: number | null;
-  next: string | null;
-  query: URLSearchParams;
-  projects: readonly WireProject[];
-  /** Error message if the filter is invalid. */
-  refused: string | null;
 }
 
 const SORTS = [

@@ -1,7 +1,7 @@
 /** The busiest tokens, projects or models of the last minutes or hours. */
 import { shortId } from '../../../console/columns/cell-text.js';
 import { topColumns } from '../../../console/columns/top.js';
-import type { WireProject, WireTop, WireTopRow } from '../../api/contract.js';
+import type { WireTop, WireTopRow } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
 import { moreRowsOf, PERIODS, PLURALS } from '../../api/top-words.js';
 import {
@@ -18,18 +18,14 @@ import { Heading } from './document.js';
 import { FilterForm, filterFields } from './fields.js';
 import { capitalized, escapeBidi, Time } from './formats.js';
 import { Link } from './frame.js';
-import { ChoiceLinks, CommandLine, ErrorNotice, Exports, WideTable } from './parts.js';
+import { ChoiceLinks, CommandLine, ErrorNotice, Exports, type FilteredListProps, WideTable } from './parts.js';
 
-export interface TopProps {
+export interface TopProps extends Omit<FilteredListProps, 'next'> {
   /** Null if the query is invalid. */
   top: WireTop | null;
   by: TopDimension;
   window: TopWindow;
   sort: TopSort;
-  query: URLSearchParams;
-  projects: readonly WireProject[];
-  /** Error message if the query is invalid. */
-  refused: string | null;
 }
 
 export const TOP_ORDERS = [

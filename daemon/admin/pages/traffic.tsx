@@ -2,7 +2,7 @@
 import type { WireUsageLine } from '../../api/contract.js';
 import { useFrame } from './frame.js';
 import { ChoiceLinks } from './parts.js';
-import { BucketTable, FAILURE_SERIES, REQUEST_SERIES, TimeChart } from './time-chart.js';
+import { FAILURE_CHART, REQUEST_CHART, TimeCharts } from './time-chart.js';
 import { bucketsOf, lastSteps, type Timeline } from './timeline.js';
 
 /** The periods to choose from, with their resolution. */
@@ -31,7 +31,6 @@ export interface TrafficProps {
 
 export function Traffic({ lines, spanName, to }: TrafficProps) {
   const timeline = timelineOf(spanName, useFrame().nowMs);
-  const buckets = bucketsOf(lines, timeline);
   return (
     <section aria-labelledby="traffic-title" id="traffic" data-live="">
       <div className="section-head">
@@ -45,11 +44,12 @@ export function Traffic({ lines, spanName, to }: TrafficProps) {
           }))}
         />
       </div>
-      <div className="charts">
-        <TimeChart title="Requests" unit="request" timeline={timeline} buckets={buckets} series={REQUEST_SERIES} />
-        <TimeChart title="Failures" unit="request" timeline={timeline} buckets={buckets} series={FAILURE_SERIES} />
-      </div>
-      <BucketTable id="traffic-table" timeline={timeline} buckets={buckets} />
+      <TimeCharts
+        id="traffic-table"
+        timeline={timeline}
+        buckets={bucketsOf(lines, timeline)}
+        charts={[REQUEST_CHART, FAILURE_CHART]}
+      />
     </section>
   );
 }

@@ -1,15 +1,15 @@
 import { usageColumns, type UsageCount } from '../../../console/columns/usage.js';
 import { counted } from '../../api/formats.js';
-import type { WireProject, WireUsageLine } from '../../api/contract.js';
+import type { WireUsageLine } from '../../api/contract.js';
 import type { UsageDimension } from '../../api/vocabulary.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, FilterForm, filterFields } from './fields.js';
-import { EmptyState, Exports, Paging, ErrorNotice, WideTable } from './parts.js';
-import { BucketTable, REQUEST_SERIES, TimeChart, TOKEN_SERIES } from './time-chart.js';
+import { EmptyState, Exports, type FilteredListProps, Paging, ErrorNotice, WideTable } from './parts.js';
+import { REQUEST_CHART, TimeCharts, TOKEN_CHART } from './time-chart.js';
 import type { Bucket, Timeline } from './timeline.js';
 
-export interface UsagePageProps {
+export interface UsagePageProps extends FilteredListProps {
   /** The lines of this page. */
   lines: readonly WireUsageLine[];
   /** Requests over time. */
@@ -22,10 +22,6 @@ export interface UsagePageProps {
   sums: Readonly<Record<UsageCount, number>>;
   /** Number of lines on all pages. */
   total: number;
-  next: string | null;
-  query: URLSearchParams;
-  projects: readonly WireProject[];
-  refused: string | null;
 }
 
 export const GROUPINGS: Choices = [
@@ -67,7 +63,15 @@ export function usagePage(props: UsagePageProps) {
       <UsageFilter {...props} />
       {lines.length > 0 && timeline !== null ? (
         <>
-          <Charts timeline={timeline} buckets={buckets} />
+          <section aria-labelledby="charts-title">
+            <h2 id="charts-title">Over time</h2>
+            <TimeCharts
+              id="usage-over-time"
+              timeline={timeline}
+              buckets={buckets}
+              charts={[REQUEST_CHART, TOKEN_CHART]}
+            />
+          </section>
           <section aria-labelledby="lines-title">
             <div className="section-head">
               <h2 id="lines-title">By {GROUPINGS.find(([value]) => value === by.join())?.[1]}</h2>
@@ -88,19 +92,6 @@ export function usagePage(props: UsagePageProps) {
       )}
       <Paging to="usage" query={query} next={next} />
     </>
-  );
-}
-
-function Charts({ timeline, buckets }: { timeline: Timeline; buckets: readonly Bucket[] }) {
-  return (
-    <section aria-labelledby="charts-title">
-      <h2 id="charts-title">Over time</h2>
-      <div className="charts">
-        <TimeChart title="Requests" unit="request" timeline={timeline} buckets={buckets} series={REQUEST_SERIES} />
-        <TimeChart title="Model tokens" unit="token" timeline={timeline} buckets={buckets} series={TOKEN_SERIES} />
-      </div>
-      <BucketTable id="usage-over-time" timeline={timeline} buckets={buckets} />
-    </section>
   );
 }
 

@@ -1,13 +1,11 @@
 import { AUDIT_FIELDS } from '../../../console/columns/audit.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
 import { exported, pagesOf } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
 import { allProjects, get, parametersOf, hoursOf, listPage, statusOf, type PageRequest } from '../page-request.js';
 import { withTokenId } from '../token-search.js';
 
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
-const CHOICES = { actions: AUDIT_ACTIONS, actors: AUDIT_ACTORS, outcomes: AUDIT_OUTCOMES };
 
 async function filterOf({ client, query }: PageRequest): Promise<AuditQuery> {
   const since = hoursOf(query, 'since_hours');
@@ -31,7 +29,7 @@ export const auditRoutes = [
       section: 'audit',
       // Only the first page refreshes: older records must not move while they are read.
       isLive: !query.has('cursor'),
-      body: auditPage({ records: items, ...page, query, projects, choices: CHOICES }),
+      body: auditPage({ records: items, ...page, query, projects }),
       ...statusOf(page.refused),
     };
   }),
