@@ -1,6 +1,7 @@
-/** The filter of the list of tokens. */
-import { MS_PER_UNIT, SPAN_PATTERN, spanMs } from '../api/vocabulary.js';
+/** The filter of the list of tokens, and the token in the filters of other lists. */
+import { isSameName, MS_PER_UNIT, SPAN_PATTERN, spanMs, UUID_PATTERN } from '../api/vocabulary.js';
 import { hoursOf, invalidRequest, parametersOf } from './page-request.js';
+import type { ManagementClient } from '../api/client.js';
 
 const NAMES = ['q', 'project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model'] as const;
 const TIMES = ['expires_before', 'expires_after', 'created_before', 'created_after'] as const;
@@ -55,3 +56,22 @@ const MAX_YEARS = 1_000;
 export const asField = (filter: TokenFilter): string => new URLSearchParams(filter).toString();
 
 export const fromField = (field: string): TokenFilter => parametersOf(new URLSearchParams(field), [...NAMES, ...TIMES]);
+
+/**
+ * Lets people name a token in a filter, where the API wants an ID.
+ *
+ * @param filter may have a `token_id` that is a name, a part of one, or the beginning of an ID.
+ * @returns the filter with the ID of that token. @throws {ApiError} if no token matches, or several do.
+ */
+export async function withTokenId<T extends Record<string, string>>(client: ManagementClient, filter: T): Promise<T> {
+  const { token_id: given } = filter;
+  if (given === undefined || UUID_PATTERN.test(given)) return filter;
+  const { items, next } = await client.tokens({ q: given });
+  const named = items.filter(({ name }) => isSameName(name, given));
+  const [token, ...others] = named.length > 0 ? named : items;
+  if (!token) throw invalidRequest('no token has this name or ID');
+  if (others.length > 0 || next !== null) {
+    throw invalidRequest('several tokens match this name or ID: enter the whole name, or more of the ID');
+  }
+  return { ...filter, token_id: token.id };
+}

@@ -7,7 +7,7 @@ import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { type Choices, FilterForm, filterFields } from './fields.js';
 import { Link } from './frame.js';
-import { ProjectLink, TokenLink } from './links.js';
+import { ProjectLink, TokenLink } from './formats.js';
 import {
   EmptyState,
   Exports,

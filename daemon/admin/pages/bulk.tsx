@@ -2,7 +2,7 @@ import { counted, exact } from '../../api/formats.js';
 import { type ConfirmProps, confirmPage } from './confirm.js';
 import { Heading } from './document.js';
 import { Link, RestOfPage } from './frame.js';
-import { TokenLink } from './links.js';
+import { TokenLink } from './formats.js';
 import { SuccessNotice } from './parts.js';
 import { escapeBidi } from './formats.js';
 

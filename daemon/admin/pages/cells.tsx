@@ -5,7 +5,7 @@ import { type Cell, type Column, isShownBy } from '../../../console/columns/colu
 import { bytes, exact } from '../../api/formats.js';
 import { Cap, Errors, Figure, milliseconds, Name, StateMark, Time, utc } from './formats.js';
 import { useFrame } from './frame.js';
-import { ProjectLink, TokenLink } from './links.js';
+import { ProjectLink, TokenLink } from './formats.js';
 import type { TableColumn } from './parts.js';
 
 /**

@@ -7,7 +7,7 @@ import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { Heading } from './document.js';
 import { FilterForm, filterFields } from './fields.js';
 import { Link, useFrame } from './frame.js';
-import { NameOrId, ProjectLink, TokenLink } from './links.js';
+import { NameOrId, ProjectLink, TokenLink } from './formats.js';
 import { EmptyState, ErrorNotice, fact, Facts, type FilteredListProps, idCode, Paging } from './parts.js';
 import { capitalized, escapeBidi, isTime, Name, StatusMark, utc } from './formats.js';
 

@@ -88,7 +88,7 @@ export function filterFields(query: URLSearchParams) {
     input,
     project: (projects: readonly WireProject[]) =>
       select('project_id', 'Project', [['', 'all'], ...choicesOf(projects)]),
-    /** Finds a token: see token-search.ts. */
+    /** Finds a token: see `withTokenId`. */
     token: () =>
       input('token_id', 'Token', {
         maxLength: MAX_NAME_LENGTH,

@@ -1,7 +1,8 @@
-/** Formatting of single values: states, times, numbers, names. */
-import { stateMark } from '../../../console/columns/cell-text.js';
+/** Formatting of single values: states, times, numbers, names, links. */
+import { shortId, stateMark } from '../../../console/columns/cell-text.js';
 import { exact, relativeTime } from '../../api/formats.js';
-import { useFrame } from './frame.js';
+import { Link, useFrame } from './frame.js';
+import type { Named } from '../../../console/columns/column.js';
 
 /** Escapes bidirectional control characters, so that a name cannot reorder the text next to it. */
 export const escapeBidi = (text: string): string =>
@@ -101,5 +102,26 @@ function Meter({ share, label }: { share: number; label: string }) {
       <rect className="whole" width="100" height="6" />
       <rect className="part" width={Math.round(Math.min(1, share) * 1000) / 10} height="6" />
     </svg>
+  );
+}
+
+// ---- links to projects and tokens
+
+export const NameOrId = ({ id, name }: Named) => (name ? <Name>{name}</Name> : <code>{shortId(id)}</code>);
+
+/** The ID is in the tooltip. */
+export function TokenLink({ token: { id, name } }: { token: Named }) {
+  return (
+    <Link to={`tokens/${id}`} title={id}>
+      <NameOrId id={id} name={name} />
+    </Link>
+  );
+}
+
+export function ProjectLink({ project: { id, name } }: { project: Named }) {
+  return (
+    <Link to={`projects/${id}`} title={id}>
+      <NameOrId id={id} name={name} />
+    </Link>
   );
 }

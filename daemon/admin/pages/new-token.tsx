@@ -2,7 +2,7 @@ import type { WireProject, WireToken } from '../../api/contract.js';
 import { Heading } from './document.js';
 import { FormButtons } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { TokenLink } from './links.js';
+import { TokenLink } from './formats.js';
 import { EmptyState, ErrorNotice } from './parts.js';
 import { Snippets } from './snippets.js';
 import { type TokenFormValues, IssuedFacts, TokenFields } from './token-terms.js';

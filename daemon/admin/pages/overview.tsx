@@ -3,7 +3,7 @@ import type { WireStatus, WireToken, WireUsageLine } from '../../api/contract.js
 import { type SpanName, Traffic } from './traffic.js';
 import { Heading } from './document.js';
 import { Link } from './frame.js';
-import { NameOrId, TokenLink } from './links.js';
+import { NameOrId, TokenLink } from './formats.js';
 import { EmptyState, Facts } from './parts.js';
 import { ComponentMark, milliseconds, percent, StateMark, Time } from './formats.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';

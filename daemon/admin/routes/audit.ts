@@ -3,7 +3,7 @@ import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { exported, pagesOf } from '../export.js';
 import { auditPage, recordPage } from '../pages/audit.js';
 import { allProjects, get, parametersOf, hoursOf, listPage, statusOf, type PageRequest } from '../page-request.js';
-import { withTokenId } from '../token-search.js';
+import { withTokenId } from '../token-filter.js';
 
 const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
 

@@ -4,7 +4,7 @@ import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { eventRows, eventsPage, type EventsProps, SHOWN } from '../pages/events.js';
 import type { PageStream } from '../page-streams.js';
 import { allProjects, attempt, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
-import { withTokenId } from '../token-search.js';
+import { withTokenId } from '../token-filter.js';
 
 const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
 

@@ -5,7 +5,7 @@ import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_WINDOWS } from '../
 import { exported } from '../export.js';
 import { topPage, TOP_ORDERS } from '../pages/top.js';
 import { allProjects, attempt, choiceOf, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
-import { withTokenId } from '../token-search.js';
+import { withTokenId } from '../token-filter.js';
 
 const ALL = 'all';
 

@@ -4,11 +4,19 @@ import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import type { UsageDimension } from '../../api/vocabulary.js';
 import { exported } from '../export.js';
 import type { Choices } from '../pages/fields.js';
-import { bucketsOf, STEP_MS, type Timeline } from '../pages/timeline.js';
+import { bucketsOf, lastSteps, STEP_MS, type Timeline } from '../pages/timeline.js';
 import { GROUPINGS, PERIODS, USAGE_SORTS, usagePage, type UsagePageProps } from '../pages/usage.js';
-import { allProjects, attempt, choiceOf, get, parametersOf, statusOf, type PageRequest } from '../page-request.js';
-import { periodOf } from '../period.js';
-import { withTokenId } from '../token-search.js';
+import {
+  allProjects,
+  attempt,
+  choiceOf,
+  get,
+  invalidRequest,
+  type PageRequest,
+  parametersOf,
+  statusOf,
+} from '../page-request.js';
+import { withTokenId } from '../token-filter.js';
 
 const LINES_SHOWN = 50;
 
@@ -25,11 +33,12 @@ interface Report {
 }
 
 /** @throws {ApiError} if the query of the page is invalid. */
-async function reportOf({ client, query, nowMs }: PageRequest): Promise<Report> {
+async function reportOf(request: PageRequest): Promise<Report> {
+  const { client, query } = request;
   return {
     by: choiceOf(query, 'by', valuesOf(GROUPINGS), 'model'),
     sort: choiceOf(query, 'sort', valuesOf(USAGE_SORTS), 'requests'),
-    timeline: periodOf({ period: choiceOf(query, 'since_hours', valuesOf(PERIODS), '168'), query, nowMs }),
+    timeline: periodOf(request),
     filter: await withTokenId(client, parametersOf(query, ['project_id', 'token_id'])),
   };
 }
@@ -119,3 +128,41 @@ export const usageRoutes = [
     return exported(request, 'usage', usageFields(dimensionsOf(report)), exportLines(request, report));
   }),
 ];
+
+// ---- the period: one of a list, or two dates
+
+// Up to this length a chart has a bar for each hour.
+const MAX_HOURLY_MS = 7 * STEP_MS.day;
+const MAX_DAYS = 366;
+
+/** @throws {ApiError} if the query is invalid, or the period is too long. */
+function periodOf({ query, nowMs }: PageRequest): Timeline {
+  const hours = choiceOf(query, 'since_hours', valuesOf(PERIODS), '168');
+  const from = dateIn(query, 'from');
+  const to = dateIn(query, 'to');
+  if (from === null && to === null) {
+    const lengthMs = Number(hours) * STEP_MS.hour;
+    return lengthMs <= MAX_HOURLY_MS
+      ? lastSteps(lengthMs / STEP_MS.hour, 'hour', nowMs)
+      : lastSteps(Math.ceil(lengthMs / STEP_MS.day), 'day', nowMs);
+  }
+  if (from === null) throw invalidRequest('choose the first day as well');
+  if (from > nowMs) throw invalidRequest('the first day must not be in the future');
+  const today = Math.floor(nowMs / STEP_MS.day) * STEP_MS.day;
+  // The last day is included.
+  const toMs = Math.min(to ?? today, today) + STEP_MS.day;
+  if (toMs <= from) throw invalidRequest('the last day must not be before the first');
+  if (toMs - from > MAX_DAYS * STEP_MS.day) throw invalidRequest(`choose a period of up to ${MAX_DAYS} days`);
+  return { fromMs: from, toMs, step: toMs - from <= MAX_HOURLY_MS ? 'hour' : 'day' };
+}
+
+/** @returns the start of the day in UTC; null if the field is empty. */
+function dateIn(query: URLSearchParams, name: string): number | null {
+  const given = query.get(name)?.trim() ?? '';
+  if (given === '') return null;
+  const ms = Date.parse(`${given}T00:00:00Z`);
+  // 30 February would be read as a day in March.
+  if (Number.isNaN(ms) || new Date(ms).toISOString() !== `${given}T00:00:00.000Z`)
+    throw invalidRequest('a day must be written like 2030-01-31');
+  return ms;
+}
