@@ -1,11 +1,11 @@
 import { expect } from 'chai';
-import type { RequestEnded } from '../../daemon/core/events.js';
 import { Histogram } from '../../daemon/core/histogram.js';
 import { Families } from '../../daemon/metrics/family.js';
 import { Metrics } from '../../daemon/metrics/metrics.js';
 import { startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { head } from '../support/raw.js';
+import { SOME_REQUEST } from '../support/request-follower.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { scraped, seriesIn, sumOf } from '../support/scrape.js';
 
@@ -36,35 +36,7 @@ function metricsAlone(): Metrics {
   });
 }
 
-const REQUEST: RequestEnded = {
-  requestId: 'r',
-  timeMs: 0,
-  projectId: 'p',
-  tokenId: 't',
-  tokenName: null,
-  projectName: 'web',
-  obfuscated: 'sk-wt-abcd…wxyz',
-  clientIp: '192.0.2.1',
-  method: 'GET',
-  path: '/v1/models',
-  status: 200,
-  code: null,
-  problem: null,
-  outcome: 'ok',
-  isForwarded: true,
-  cache: 'miss',
-  durationMs: 12,
-  upstreamMs: 10,
-  firstByteMs: 11,
-  bytesIn: 1,
-  bytesOut: 2,
-  streamed: false,
-  upstreamRequestId: null,
-  model: null,
-  usage: null,
-  requestBody: null,
-  responseBody: null,
-};
+const REQUEST = { ...SOME_REQUEST, obfuscated: 'sk-wt-abcd…wxyz', clientIp: '192.0.2.1' };
 const USAGE = { promptTokens: 3, completionTokens: 5, totalTokens: 8, cacheReadTokens: 2, cacheWriteTokens: 1 };
 
 /** Every value that can differ does differ: more than any real traffic. */

@@ -3,7 +3,10 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { type ClientOptions, WebSocket, WebSocketServer } from 'ws';
 import { eventually } from './eventually.js';
+import { perSuite } from './per-test.js';
+import type { Environment } from '../../config/settings.js';
 import type { Provider } from './provider.js';
+import { ProxyFixture } from './proxy-fixture.js';
 
 export interface Conversation {
   /** The provider's end. */
@@ -23,6 +26,20 @@ export class Realtime {
       socket.on('error', () => undefined);
       this.conversations.push({ socket, req });
     });
+  }
+
+  /** One for all tests of a suite, with the daemon in front of it. */
+  static forSuite(env: Environment = {}): { scene: ProxyFixture; realtime: Realtime } {
+    // In this order: the daemon waits for WebSockets to end.
+    afterEach(() => {
+      realtime.end();
+    });
+    after(() => {
+      realtime.close();
+    });
+    const scene = ProxyFixture.forSuite(env);
+    const realtime = perSuite(() => new Realtime(scene.provider));
+    return { scene, realtime };
   }
 
   /** A client of the daemon, whose handshake may still be in progress. */

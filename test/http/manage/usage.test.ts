@@ -6,6 +6,7 @@ import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/data
 import { type Answer, json } from '../../support/provider.js';
 import { type Fields, head } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
+import { SOME_REQUEST } from '../../support/request-follower.js';
 import { ModelNames } from '../../../daemon/core/model-names.js';
 import type { UsageStore } from '../../../daemon/core/ports.js';
 import { UsageStatistics } from '../../../daemon/core/usage.js';
@@ -491,33 +492,10 @@ describe('usage over time', () => {
 
   const DAY = Math.floor(Date.now() / DAY_MS) * DAY_MS;
   const ended = (timeMs: number, more: object = {}) => ({
-    requestId: 'r',
+    ...SOME_REQUEST,
     timeMs,
-    projectId: 'p',
-    tokenId: 't',
-    tokenName: null,
-    projectName: 'web',
-    obfuscated: null,
-    clientIp: null,
-    method: 'POST',
-    path: '/v1/a',
-    status: 200,
-    code: null,
-    problem: null,
-    outcome: 'ok' as const,
-    isForwarded: true,
-    cache: 'miss' as const,
-    durationMs: 1,
-    upstreamMs: null,
-    firstByteMs: null,
-    bytesIn: 0,
-    bytesOut: 0,
-    streamed: false,
-    upstreamRequestId: null,
     model: 'm',
     usage: counted(2, 1, 3),
-    requestBody: null,
-    responseBody: null,
     ...more,
   });
   const keep = (...args: Parameters<typeof ended>) => {

@@ -15,18 +15,12 @@ const digestOf = (body: string | Buffer) => hash('sha256', body, 'hex');
 
 describe('request bodies that are buffered in memory', function () {
   this.timeout(60_000);
-  let scene: ProxyFixture;
-  before(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true', CLIENT_BODY_TIMEOUT: '60s' });
-  });
-  beforeEach(async () => {
-    await scene.begin();
+  const scene = ProxyFixture.forSuite({ HTTP_CACHE_ENABLED: 'true', CLIENT_BODY_TIMEOUT: '60s' });
+  beforeEach(() => {
     scene.provider.answer = (_req, res, { body }) => {
       res.end(digestOf(body));
     };
   });
-  afterEach(() => scene.end());
-  after(() => scene.close());
 
   const forwarded = () => scene.provider.received.length;
 

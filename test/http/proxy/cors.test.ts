@@ -61,12 +61,7 @@ const preflight = (target: string, origin: string | readonly string[], fields: R
   head(`OPTIONS ${target}`, null, { Origin: origin, 'Access-Control-Request-Method': 'POST', ...fields });
 
 describe('with CORS_ALLOWED_ORIGINS', () => {
-  let scene: ProxyFixture;
-
-  before(async () => (scene = await ProxyFixture.open({ CORS_ALLOWED_ORIGINS })));
-  beforeEach(() => scene.begin());
-  afterEach(() => scene.end());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ CORS_ALLOWED_ORIGINS });
 
   const manage = (start: string, fields: Record<string, string> = {}) =>
     scene.send(head(start, MANAGEMENT_TOKEN, fields), start.split(' ')[0]);
@@ -268,11 +263,7 @@ describe('with CORS_ALLOWED_ORIGINS', () => {
 });
 
 describe('without CORS_ALLOWED_ORIGINS', () => {
-  let scene: ProxyFixture;
-
-  before(async () => (scene = await ProxyFixture.open()));
-  beforeEach(() => scene.begin());
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite();
 
   it('P10 no page may read a response, and no response varies by origin', async () => {
     scene.provider.answer = (_req, res) => void res.writeHead(200, { 'Access-Control-Allow-Origin': '*' }).end();

@@ -60,17 +60,8 @@ function joined(text: string): string {
 }
 
 describe('a response that is cut', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ REQUEST_TIMEOUT: '60s', HTTP_CACHE_ENABLED: 'true' });
-  });
-  beforeEach(() => scene.begin());
-  afterEach(async () => {
-    await scene.end();
-    await setProject(scene, true);
-  });
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ REQUEST_TIMEOUT: '60s', HTTP_CACHE_ENABLED: 'true' });
+  afterEach(() => setProject(scene, true));
 
   const CUTS: Record<string, { act: (at: ProxyFixture) => unknown; error: object; outcome: string }> = {
     'its token is revoked': { act: revoke, error: REVOKED, outcome: 'revoked' },
@@ -213,23 +204,8 @@ describe('a response that is cut', () => {
 });
 
 describe('a WebSocket that is cut', () => {
-  let scene: ProxyFixture;
-  let realtime: Realtime;
-
-  before(async () => {
-    scene = await ProxyFixture.open();
-    realtime = new Realtime(scene.provider);
-  });
-  beforeEach(() => scene.begin());
-  afterEach(async () => {
-    realtime.end();
-    await scene.end();
-    await setProject(scene, true);
-  });
-  after(async () => {
-    realtime.close();
-    await scene.close();
-  });
+  const { scene, realtime } = Realtime.forSuite();
+  afterEach(() => setProject(scene, true));
 
   const begin = () => realtime.begin(scene.daemon.url, scene.secret);
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect } from 'chai';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { canary } from '../../support/canaries.js';
-import { chunk, type Fields, head, type RawResponse } from '../../support/raw.js';
+import { chunk, type Fields, head, type RawResponse, WEBSOCKET } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const OPENAI: Fields = { 'User-Agent': 'OpenAI/Python 3.54.0', 'X-Stainless-Lang': 'python' };
@@ -137,9 +137,7 @@ describe('errors on /v1', () => {
     },
     'the handshake of a WebSocket': {
       ask: (fields) => {
-        const websocket = { Connection: 'Upgrade', Upgrade: 'websocket', 'Sec-WebSocket-Version': '13' };
-        const key = { 'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==' };
-        return scene.send(head('GET /v1/realtime', mintSecret(), { ...websocket, ...key, ...fields }));
+        return scene.send(head('GET /v1/realtime', mintSecret(), { ...WEBSOCKET, ...fields }));
       },
       status: 401,
       type: 'authentication_error',
@@ -152,7 +150,7 @@ describe('errors on /v1', () => {
     const { status } = refusal.toSdks ?? refusal;
     const ofOpenAi = refusal.toOpenAi ?? refusal;
 
-    it(`${name}: an SDK of OpenAI reads message, type and code`, async () => {
+    it(`${name}: an SDK of OpenAI reads message, type and code, and ${isFinal ? 'does not retry' : 'may retry'}`, async () => {
       const answer = await ask(OPENAI);
       const { error, ...rest } = inOpenAi(answer);
       expect(answer.status).to.equal(ofOpenAi.status);
@@ -161,6 +159,7 @@ describe('errors on /v1', () => {
       expect(error.message).to.be.a('string').that.is.not.empty;
       expect(rest).to.deep.equal({ code, request_id: answer.header('x-request-id') });
       expect(answer.header('content-type')).to.equal('application/json; charset=utf-8');
+      expect(answer.header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
 
     it(`${name}: an SDK of Anthropic reads message and type`, async () => {
@@ -194,10 +193,6 @@ describe('errors on /v1', () => {
       expect(rest).to.deep.equal({ code, request_id: answer.header('x-request-id') });
       const message = hint === undefined ? error : `${error as string}: ${hint as string}`;
       expect(inOpenAi(await ask(OPENAI)).error.message, 'the same words').to.equal(message);
-    });
-
-    it(`${name}: ${isFinal ? 'tells an SDK not to retry' : 'lets the SDK retry'}`, async () => {
-      expect((await ask(OPENAI)).header('x-should-retry')).to.equal(isFinal ? 'false' : undefined);
     });
   }
 

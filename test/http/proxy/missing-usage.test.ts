@@ -132,17 +132,15 @@ describe('missing_usage: inject', function () {
   });
 
   describe('of a project', () => {
-    let scene: ProxyFixture;
+    const scene = ProxyFixture.forSuite({ HTTP_CACHE_ENABLED: 'true' });
     let project: WireProject;
     let token: WireTokenCreated;
 
     before(async () => {
-      scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
       const fields = { name: 'injects', api_key: UPSTREAM_KEY, missing_usage: 'inject' };
       project = (await scene.daemon.manage('POST', '/manage/projects', fields)).body as WireProject;
     });
     beforeEach(async () => {
-      await scene.begin();
       token = await scene.daemon.createToken(project.id);
       scene.provider.answer = (_req, res, { body }) => {
         const { stream_options: options } = JSON.parse(body.toString()) as { stream_options?: object };
@@ -152,8 +150,6 @@ describe('missing_usage: inject', function () {
         res.end();
       };
     });
-    afterEach(() => scene.end());
-    after(() => scene.close());
 
     const WITHOUT = written([...EVENTS, '[DONE]'], '\n');
     const WITH = written([...EVENTS, USAGE_EVENT, '[DONE]'], '\n');

@@ -11,18 +11,12 @@ import { json } from '../../support/provider.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 describe('the openai package, with a withering token in place of the key', () => {
-  let scene: ProxyFixture;
+  const scene = ProxyFixture.forSuite();
   let openai: OpenAI;
 
-  before(async () => {
-    scene = await ProxyFixture.open();
-  });
-  beforeEach(async () => {
-    await scene.begin();
+  beforeEach(() => {
     openai = clientWith(scene.secret);
   });
-  afterEach(() => scene.end());
-  after(() => scene.close());
 
   const clientWith = (apiKey: string) =>
     new OpenAI({ apiKey, baseURL: `${scene.daemon.url}/v1`, organization: 'org-1', maxRetries: 0 });

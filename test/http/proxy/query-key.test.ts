@@ -12,25 +12,19 @@ describe('a token in ?key=', function () {
   this.timeout(30_000);
 
   describe('with QUERY_KEY=accept', () => {
-    let scene: ProxyFixture;
-    before(async () => {
-      scene = await ProxyFixture.open({
-        QUERY_KEY: 'accept',
-        HTTP_CACHE_ENABLED: 'true',
-        LLM_PROXY_EVENT_BUS: 'in-memory',
-      });
+    const scene = ProxyFixture.forSuite({
+      QUERY_KEY: 'accept',
+      HTTP_CACHE_ENABLED: 'true',
+      LLM_PROXY_EVENT_BUS: 'in-memory',
     });
-    beforeEach(async () => {
-      await scene.begin();
+    beforeEach(() => {
       scene.provider.answer = (_req, res) => {
         res.writeHead(200, { 'Cache-Control': 'no-store' }).end('{}');
       };
     });
-    afterEach(async () => {
-      await scene.end();
+    afterEach(() => {
       expect(secretsIn(JSON.stringify(scene.daemon.ended) + scene.daemon.logged.join(''))).to.deep.equal([]);
     });
-    after(() => scene.close());
 
     const ask = (target: string, secret: string | null = null, fields: Fields = {}): Promise<RawResponse> =>
       scene.send(head(`GET ${target}`, secret, fields));

@@ -4,27 +4,18 @@ import { expect } from 'chai';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { canary } from '../../support/canaries.js';
 import { bodyOf, problemOf } from '../../support/management.js';
-import { type Provider, startProvider } from '../../support/provider.js';
+import { perSuite } from '../../support/per-test.js';
+import { startProvider } from '../../support/provider.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { head } from '../../support/raw.js';
 
 describe('the upstream of a project', () => {
-  let scene: ProxyFixture;
-  let own: Provider;
+  const scene = ProxyFixture.forSuite();
+  const own = perSuite(startProvider);
 
-  before(async () => {
-    own = await startProvider();
-    scene = await ProxyFixture.open();
-  });
-  beforeEach(async () => {
-    await scene.begin();
+  beforeEach(() => {
     own.received.length = 0;
     own.answer = undefined;
-  });
-  afterEach(() => scene.end());
-  after(async () => {
-    await scene.close();
-    await own.stop();
   });
 
   const KEY = canary('upstream');

@@ -5,15 +5,11 @@ import type { WebSocket } from 'ws';
 import type { RequestEnded } from '../../../daemon/core/events.js';
 import { eventually } from '../../support/eventually.js';
 import { frameOf, type FrameOptions } from '../../support/frames.js';
-import { head, type RawClient } from '../../support/raw.js';
+import { head, type RawClient, WEBSOCKET } from '../../support/raw.js';
 import { Realtime } from '../../support/realtime.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 
 const CREATE = '{"type":"response.create","model":"gpt-5","input":[]}';
-const HANDSHAKE = {
-  ...{ Connection: 'Upgrade', Upgrade: 'websocket' },
-  ...{ 'Sec-WebSocket-Key': 'dGhlIHNhbXBsZSBub25jZQ==', 'Sec-WebSocket-Version': '13' },
-};
 
 type Message = Record<string, unknown>;
 
@@ -34,22 +30,7 @@ function answering(socket: WebSocket, { usage = { input_tokens: 10, output_token
 }
 
 describe('the responses on a WebSocket', () => {
-  let scene: ProxyFixture;
-  let realtime: Realtime;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ MAX_REQUEST_SIZE: '100KB' });
-    realtime = new Realtime(scene.provider);
-  });
-  beforeEach(() => scene.begin());
-  afterEach(async () => {
-    realtime.end();
-    await scene.end();
-  });
-  after(async () => {
-    realtime.close();
-    await scene.close();
-  });
+  const { scene, realtime } = Realtime.forSuite({ MAX_REQUEST_SIZE: '100KB' });
 
   const cap = async (max_requests: number) => {
     scene.token = await scene.daemon.createToken(scene.project.id, { max_requests });
@@ -150,7 +131,7 @@ describe('the responses on a WebSocket', () => {
   const raw = async (target = '/v1/responses'): Promise<{ client: RawClient; asked: string[] }> => {
     const asked: string[] = [];
     const before = realtime.conversations.length;
-    const client = await scene.client(head(`GET ${target}`, scene.secret, HANDSHAKE));
+    const client = await scene.client(head(`GET ${target}`, scene.secret, WEBSOCKET));
     expect((await client.response()).status).to.equal(101);
     await eventually('it is at the provider', () => realtime.conversations.length > before);
     realtime.conversations[before]!.socket.on('message', (data: Buffer) => asked.push(data.toString()));

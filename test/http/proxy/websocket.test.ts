@@ -24,22 +24,7 @@ const ACCEPT = 'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgra
 
 // The protocol byte by byte, and failures, are in test/faults/upgrades.test.ts.
 describe('a WebSocket on /v1', () => {
-  let scene: ProxyFixture;
-  let realtime: Realtime;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ WEBSOCKET_IDLE_TIMEOUT: '120s' });
-    realtime = new Realtime(scene.provider);
-  });
-  beforeEach(() => scene.begin());
-  afterEach(async () => {
-    realtime.end();
-    await scene.end();
-  });
-  after(async () => {
-    realtime.close();
-    await scene.close();
-  });
+  const { scene, realtime } = Realtime.forSuite({ WEBSOCKET_IDLE_TIMEOUT: '120s' });
 
   const begin = () => realtime.begin(scene.daemon.url, scene.secret);
 

@@ -48,6 +48,7 @@ import { UseFields } from '../../../daemon/store/audit-file/fields.js';
 import { linkOf } from '../../../daemon/store/audit-file/chain.js';
 import { eventText } from '../../../daemon/store/event-text.js';
 import { wordsIn } from '../../../daemon/store/sql/audit-words.js';
+import { SOME_REQUEST } from '../../support/request-follower.js';
 
 function readFrames(frames: FrameReader, piece: Buffer): void {
   for (let at = 0; at < piece.length && !frames.isMalformed;) at = frames.read(piece, at);
@@ -171,36 +172,6 @@ const many = (name: string, value: string) =>
     name,
     value.slice((n * value.length) / 100, ((n + 1) * value.length) / 100),
   ]).flat();
-
-const ENDED = {
-  requestId: 'r',
-  timeMs: 0,
-  projectId: 'p',
-  tokenId: 't',
-  tokenName: null,
-  projectName: 'web',
-  obfuscated: null,
-  clientIp: null,
-  method: 'POST',
-  path: '/v1/a',
-  status: 200,
-  code: null,
-  problem: null,
-  outcome: 'ok',
-  isForwarded: true,
-  cache: 'miss',
-  durationMs: 1,
-  upstreamMs: null,
-  firstByteMs: null,
-  bytesIn: 0,
-  bytesOut: 0,
-  streamed: false,
-  upstreamRequestId: null,
-  model: null,
-  usage: null,
-  requestBody: null,
-  responseBody: null,
-} as const;
 
 const capture = (text: Buffer, type: string) => {
   const captured = new BodyCapture(MB);
@@ -362,12 +333,13 @@ const READERS: Record<string, Reader<unknown>> = {
       'control characters': (size) => filled('\u0001', size),
       'half pairs': (size) => filled('\ud800', size),
     },
-    read: (text) => eventText({ kind: 'request', ended: { ...ENDED, requestBody: text, responseBody: text } }, 'i'),
+    read: (text) =>
+      eventText({ kind: 'request', ended: { ...SOME_REQUEST, requestBody: text, responseBody: text } }, 'i'),
   }),
   'the audit line of a use': allBy({
     most: MAX_TARGET_LENGTH,
     worst: { ...TEXTS, 'control characters': (size) => filled('\u0001', size) },
-    read: (path) => new UseFields().of({ ...ENDED, path, model: path }).join(''),
+    read: (path) => new UseFields().of({ ...SOME_REQUEST, path, model: path }).join(''),
   }),
   'secrets in a text': allBy({ most: MB, worst: TEXTS, read: (text) => [withoutSecrets(text), holdsSecret(text)] }),
   // Error texts of upstreams and libraries. A body is never logged, and a header is far smaller.
