@@ -9,7 +9,6 @@ import {
   type Live,
   type Reloadable,
   type ReloadableKey,
-  SECTIONS,
   type Setting,
   type Settings,
 } from './declarations.js';
@@ -39,15 +38,7 @@ export interface DescribedSetting {
   value: string | null;
   /** `environment`, `env file PATH`, `NAME_FILE PATH`, `credential PATH`, `default` or `not set`. */
   origin: string;
-  /** The documented default: a value, or a description if it depends on other settings; null for none. */
-  default: string | null;
-  meaning: string;
-  /** Its section in the documentation. */
-  section: string;
   isSecret: boolean;
-  isRequired: boolean;
-  /** Whether SIGHUP applies it to a running daemon. */
-  isReloadable: boolean;
 }
 
 export interface Description {
@@ -87,9 +78,10 @@ export const isReloadable = (key: Key): key is ReloadableKey => DECLARED[key].is
 export function describeSettings(env: Environment, more: Omit<Sources, 'env'> = {}): Description {
   const sources = { env, ...more };
   const { settings, found, problems } = examine(sources);
-  const described = Object.entries(SECTIONS).flatMap(([section, declared]) =>
-    (Object.keys(declared) as Key[]).map((key) => describe(section, DECLARED[key], found.get(key))),
-  );
+  const described = KEYS.map((key): DescribedSetting => {
+    const { name, isSecret } = DECLARED[key];
+    return { name, value: maskedText(key, found.get(key)), origin: found.get(key)?.origin ?? 'not set', isSecret };
+  });
   return { settings: described, problems, warnings: warningsOf(settings, found, sources) };
 }
 
@@ -171,7 +163,8 @@ export function secretsIn(env: Environment, more: Omit<Sources, 'env'> = {}): st
 
 /** The text of a setting with secrets masked. */
 export function maskedText(key: Key, found: Found | undefined): string | null {
-  return found ? masked(DECLARED[key], found.text) : null;
+  if (!found) return null;
+  return DECLARED[key].isSecret ? MASK : withoutCredentials(found.text);
 }
 
 interface ReadResult {
@@ -246,31 +239,12 @@ function warningsOf(settings: Partial<AllSettings>, found: ReadonlyMap<Key, Foun
 
 const nameOf = (key: Key) => DECLARED[key].name;
 
-function describe(section: string, declared: Setting<unknown>, found: Found | undefined): DescribedSetting {
-  const { name, meaning, isSecret, isRequired, isReloadable } = declared;
-  return {
-    name,
-    value: found ? masked(declared, found.text) : null,
-    origin: found?.origin ?? 'not set',
-    default: documentedDefault(declared),
-    meaning,
-    section,
-    isSecret,
-    isRequired,
-    isReloadable,
-  };
-}
-
 /** @returns null if there is no default. */
 export function documentedDefault({ default: fallback }: Setting<unknown>): string | null {
   return typeof fallback === 'object' ? (fallback?.documented ?? null) : fallback;
 }
 
 const MASK = '********';
-
-function masked({ isSecret }: Setting<unknown>, text: string): string {
-  return isSecret ? MASK : withoutCredentials(text);
-}
 
 /**
  * Masks credentials in URLs. An invalid URL may contain them as well: where no password is allowed, without slashes, or with the password

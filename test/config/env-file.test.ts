@@ -1,6 +1,5 @@
 import { expect } from 'chai';
-import { withChanges } from '../../config/env-lines.js';
-import { writtenEnvLine } from '../../config/env-lines.js';
+import { withChanges, writtenEnvLine } from '../../config/env-lines.js';
 import { readEnvFile } from '../../config/sources.js';
 import { file } from '../support/settings.js';
 
