@@ -8,6 +8,7 @@ import { command } from '../command.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, quoted, usage } from '../../console/failure.js';
 import { settingsFolder } from '../connection/contexts.js';
+import { pagerIn } from '../pager.js';
 import type { Shell } from '../shell.js';
 import type { Tree, TreeFor } from './tree.js';
 
@@ -88,32 +89,26 @@ async function showTerminalPage(tree: Tree, shell: Shell): Promise<void> {
 }
 
 /** Shows a page with man or, if that fails, as plain text. On a terminal both use a pager. */
-async function showPage(path: string, { stdout, env: own }: Shell): Promise<void> {
-  const { withoutSecrets } = await import('../../config/settings.js');
-  const env = withoutSecrets(own);
+async function showPage(path: string, shell: Shell): Promise<void> {
+  const { stdout } = shell;
   const isTerminal = stdout.isTTY === true;
   // Every man opens a path with a slash as a file; not every man has the option -l.
-  const byMan = await run('man', [path], env, isTerminal ? 'inherit' : 'pipe');
+  const byMan = await man(path, shell.env, isTerminal ? 'inherit' : 'pipe');
   if (byMan.isDone) {
     stdout.write(byMan.output);
     return;
   }
   const [source, { plainPage }] = await Promise.all([readFile(path, 'utf8'), import('../manual/plain.js')]);
   const text = plainPage(source, stdout.columns);
-  const isPaged = isTerminal && (await run('sh', ['-c', env.PAGER || 'less'], env, 'inherit', text)).isDone;
-  if (!isPaged) stdout.write(text);
+  const pager = isTerminal ? pagerIn(shell.env) : null;
+  if (!pager || !(await shell.page(pager, text))) stdout.write(text);
 }
 
-/** @returns the program's output, unless it wrote to the terminal. */
-function run(
-  program: string,
-  args: readonly string[],
-  env: NodeJS.ProcessEnv,
-  out: 'inherit' | 'pipe',
-  input?: string,
-): Promise<{ isDone: boolean; output: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(program, args, { env, stdio: [input === undefined ? 'inherit' : 'pipe', out, 'ignore'] });
+/** Runs man(1). @returns its output, unless it wrote to the terminal. */
+async function man(path: string, env: NodeJS.ProcessEnv, out: 'inherit' | 'pipe') {
+  const { withoutSecrets } = await import('../../config/settings.js');
+  return new Promise<{ isDone: boolean; output: string }>((resolve) => {
+    const child = spawn('man', [path], { env: withoutSecrets(env), stdio: ['inherit', out, 'ignore'] });
     let output = '';
     child.stdout?.setEncoding('utf8').on('data', (piece: string) => (output += piece));
     child.on('error', () => {
@@ -122,7 +117,5 @@ function run(
     child.on('close', (exitCode) => {
       resolve({ isDone: exitCode === 0, output });
     });
-    // A user may quit the pager before it has read everything; the write error is then expected.
-    child.stdin?.on('error', () => undefined).end(input);
   });
 }

@@ -29,7 +29,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         TERM: 'dumb: no colors and no redrawing in place.',
         'LC_ALL, LC_CTYPE, LANG': 'The locale. If it is not UTF-8, llmp uses ASCII only.',
         'LLMP_PAGER, PAGER':
-          'The pager for tables that are longer than the terminal (default: less -FRX); empty or `cat`: none. `llmp man` uses `PAGER` if man(1) is not installed.',
+          'The pager for tables that are longer than the terminal, and for `llmp man` if man(1) is not installed (default: less -FRX); empty or `cat`: none.',
       }),
     ],
   },

@@ -114,14 +114,14 @@ describe('llmp man', () => {
   });
 
   it('uses a pager only on a terminal', async () => {
-    const kept = join(temporaryFolder(), 'paged');
-    const env = { PATH: '/bin:/usr/bin', PAGER: `cat > '${kept}'` };
-    const noMan = { ...env, PATH: `${withMan('exit 3').PATH ?? ''}:/bin:/usr/bin` };
-    const { out } = await llmp('man token', { env: noMan, terminal: 100 });
-    expect(out).to.equal('');
-    expect(readFileSync(kept, 'utf8')).to.match(/^LLMP-TOKEN\(1\)\n/);
-    expect((await llmp('man token', { env: noMan })).out).to.match(/^LLMP-TOKEN\(1\)\n/);
-    const without = await llmp('man token', { env: { ...noMan, PAGER: 'no-such-pager' }, terminal: 100 });
+    const shown: unknown[] = [];
+    const page = (pager: unknown, text: string) => Promise.resolve(shown.push(pager, text) > 0);
+    const env = { PATH: `${withMan('exit 3').PATH ?? ''}:/bin:/usr/bin`, PAGER: 'more' };
+    expect((await llmp('man token', { env, page, terminal: 100 })).out).to.equal('');
+    expect(shown[0]).to.deep.equal({ command: 'more' });
+    expect(shown[1]).to.match(/^LLMP-TOKEN\(1\)\n/);
+    expect((await llmp('man token', { env, page })).out).to.match(/^LLMP-TOKEN\(1\)\n/);
+    const without = await llmp('man token', { env, page: () => Promise.resolve(false), terminal: 100 });
     expect(without.out).to.match(/^LLMP-TOKEN\(1\)\n/);
   });
 
