@@ -10,12 +10,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { Reloadable, Settings } from '../config/settings.js';
 import type { BuildContext } from './compose/context.js';
 import { buildCore, type Core } from './compose/core.js';
 import { machineSources } from './compose/machine-sources.js';
-import { AUDIT_FAILING, buildManagement, type Management } from './compose/management.js';
+import { buildManagement, type Management } from './compose/management.js';
 import { openStorage, type Storage } from './compose/storage.js';
 import { buildTraffic, type Traffic } from './compose/traffic.js';
 import { recordsTo, serveThePrimary } from './compose/worker.js';
@@ -166,31 +165,9 @@ async function built(context: BuildContext, options: ComposeOptions, opened: Res
   const management = await buildManagement(context, core, traffic, storage);
   if (context.link && toPrimary) serveThePrimary(context.link, core, traffic, toPrimary);
   const workers =
-    crew && options.workers
-      ? createWorkers(context, workersNeeds(storage, core, crew, traffic, management), options.workers)
-      : null;
+    crew && options.workers ? createWorkers(context, crew, storage, core, traffic, management, options.workers) : null;
   return { storage, core, traffic, management, workers, toPrimary };
 }
-
-const workersNeeds = (
-  { stores, auditFiles, shared: { bus } }: Storage,
-  { readiness }: Core,
-  crew: Crew,
-  { record }: Traffic,
-  { server }: Management,
-) => ({
-  crew,
-  ledger: stores.ledger,
-  record,
-  newId: randomUUID,
-  health: () => ({
-    degraded: auditFiles.isFailing ? [AUDIT_FAILING] : [],
-    isBusFailing: bus && bus.isFailing,
-    isDatabaseReady: readiness.isDatabaseReady,
-    pendingMigrations: readiness.pendingMigrations,
-  }),
-  connection: (connection: Duplex) => void server.emit('connection', connection),
-});
 
 const serversOf = ({ management: { server, managementServer } }: Parts) =>
   managementServer ? [server, managementServer] : [server];

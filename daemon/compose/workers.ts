@@ -1,16 +1,20 @@
 /** The workers of a primary: their processes, and their share of the limits of this machine. */
+import { randomUUID } from 'node:crypto';
 import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
 import { policyOf } from '../core/rate-limit.js';
-import type { Ledger } from '../core/ports.js';
 import { every } from '../core/timing.js';
 import { checkListening } from '../process/listen.js';
 import { listenDespiteOrphans } from '../process/orphaned-workers.js';
 import { WorkerProcesses, type WorkerProcessesOptions } from '../process/worker-processes.js';
-import type { Crew, CrewServices } from '../store/ipc/crew.js';
+import type { Crew } from '../store/ipc/crew.js';
 import type { PrimaryHealth } from '../store/ipc/protocol.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';
 import type { BuildContext } from './context.js';
+import type { Core } from './core.js';
+import { AUDIT_FAILING, type Management } from './management.js';
+import type { Storage } from './storage.js';
+import type { Traffic } from './traffic.js';
 
 /** What the log and the processes of workers need beyond the settings. */
 export interface WorkersOptions {
@@ -36,22 +40,17 @@ export interface Workers {
   ended(): Promise<void>;
 }
 
-export interface WorkersNeeds {
-  crew: Crew;
-  ledger: Pick<Ledger, 'retire'>;
-  record: CrewServices['record'];
-  connection: CrewServices['connection'];
-  newId: () => string;
-  health: () => PrimaryHealth;
-}
-
 /** For writing counts and closing, after requests in flight have ended. */
 const CLOSING_MS = 10_000;
 const TELL_EVERY_MS = 1_000;
 
 export function createWorkers(
   context: BuildContext,
-  { crew, ledger, record, connection, newId, health }: WorkersNeeds,
+  crew: Crew,
+  { stores: { ledger }, auditFiles, shared: { bus } }: Storage,
+  { readiness }: Core,
+  { record }: Traffic,
+  { server }: Management,
   { texts, isLogInJournal, execArgv, start = (options) => new WorkerProcesses(options) }: WorkersOptions,
 ): Workers {
   const { settings, live, clock, log } = context;
@@ -59,8 +58,14 @@ export function createWorkers(
   const windows = localRateWindows(clock);
   crew.serve({
     record,
-    connection,
+    connection: (connection) => void server.emit('connection', connection),
     take: (key, window) => windows[policyOf(key)].take(key, window),
+  });
+  const health = (): PrimaryHealth => ({
+    degraded: auditFiles.isFailing ? [AUDIT_FAILING] : [],
+    isBusFailing: bus && bus.isFailing,
+    isDatabaseReady: readiness.isDatabaseReady,
+    pendingMigrations: readiness.pendingMigrations,
   });
   /** With port 0: the port that the system chose, which stays when all workers are replaced. */
   let chosen: Record<string, string> = {};
@@ -74,7 +79,7 @@ export function createWorkers(
     clock,
     log,
     onStarted(worker) {
-      const instanceId = newId();
+      const instanceId = randomUUID();
       const briefing = {
         texts: share(),
         instanceId,
