@@ -9,7 +9,6 @@ export type WireProjectChanged = z.infer<typeof schemas.projectChanged>;
 export type WireToken = z.infer<typeof schemas.token>;
 export type WireTokenCreated = z.infer<typeof schemas.tokenCreated>;
 export type WireTokensRevoked = z.infer<typeof schemas.tokensRevoked>;
-export type WireMessage = z.infer<typeof schemas.message>;
 export type WireCache = z.infer<typeof schemas.cache>;
 export type WireCachePurged = z.infer<typeof schemas.cachePurged>;
 export type WireStatus = z.infer<typeof schemas.status>;
@@ -25,7 +24,6 @@ export type WireSession = z.infer<typeof schemas.session>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = TokenState;
 
-export type ProjectCreate = z.infer<typeof schemas.projectCreate>;
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
 export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
 /** Values of a form or command that creates a token, except the lifetime. All fields are required, so a forgotten one does not compile. */

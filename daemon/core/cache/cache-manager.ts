@@ -68,7 +68,7 @@ export class CacheManager {
   async purge(selection: PurgeSelection, caller: Caller): Promise<PurgeResult> {
     const attempt = attemptOf(selection);
     checkChangeable(this.#options.records);
-    const purged = await this.#purgeChecked(selection).catch(async (error: unknown) => {
+    const purged = await this.#ofSelection(selection, 'purge').catch(async (error: unknown) => {
       if (error instanceof Refusal) await this.#audit.recordRefusal(attempt, caller, error.message);
       throw error;
     });
@@ -98,10 +98,8 @@ export class CacheManager {
   }
 
   /** What `purge` would remove. Writes no audit record. @throws {Refusal} as `purge` does. */
-  async previewPurge(selection: PurgeSelection): Promise<PurgeResult> {
-    await this.#checkProject(selection);
-    const { cache } = this.#options;
-    return { count: cache ? await orUnavailable(cache.count(cacheSelectionOf(selection))) : 0, isCacheOff: !cache };
+  previewPurge(selection: PurgeSelection): Promise<PurgeResult> {
+    return this.#ofSelection(selection, 'count');
   }
 
   /**
@@ -119,15 +117,12 @@ export class CacheManager {
     });
   }
 
-  async #purgeChecked(selection: PurgeSelection): Promise<PurgeResult> {
-    await this.#checkProject(selection);
-    const { cache } = this.#options;
-    return { count: cache ? await orUnavailable(cache.purge(cacheSelectionOf(selection))) : 0, isCacheOff: !cache };
-  }
-
-  async #checkProject(selection: PurgeSelection): Promise<void> {
-    if (selection.kind !== 'project') return;
-    if (!(await orUnavailable(this.#options.records.project(selection.projectId)))) throw projectNotFound();
+  async #ofSelection(selection: PurgeSelection, what: 'count' | 'purge'): Promise<PurgeResult> {
+    const { cache, records } = this.#options;
+    if (selection.kind === 'project' && !(await orUnavailable(records.project(selection.projectId)))) {
+      throw projectNotFound();
+    }
+    return { count: cache ? await orUnavailable(cache[what](cacheSelectionOf(selection))) : 0, isCacheOff: !cache };
   }
 }
 

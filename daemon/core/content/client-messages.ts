@@ -6,7 +6,7 @@
  * whether the provider will take it for such a request counts as one.
  */
 import { modelNameFrom } from './facts.js';
-import { JsonScanner } from './json-scanner.js';
+import { JsonScanner, parsedValue } from './json-scanner.js';
 import { wanted } from './wanted-members.js';
 
 const PATHS = {
@@ -76,24 +76,14 @@ export class ClientMessages {
 
   #read(): void {
     const { values, repeated } = this.#scanner;
-    const type = textOf(values[TYPE]);
+    const type = parsedValue(values[TYPE]);
     this.hasType ||= type !== null;
     const endsTurn = values.includes('t', FIRST_TURN);
     if (type !== 'response.create' && !endsTurn && (repeated & (1 << TYPE)) === 0) return;
     this.requests += 1;
     this.isWarmUp = values[GENERATE] === 'f' && repeated === 0;
-    this.model = modelNameFrom(textOf(values[MODEL]) ?? textOf(values[MODEL_IN_RESPONSE]));
+    this.model = modelNameFrom(parsedValue(values[MODEL]) ?? parsedValue(values[MODEL_IN_RESPONSE]));
   }
 }
 
 const isBlank = (byte: number) => byte <= SPACE || byte >= FIRST_NON_ASCII;
-
-/** @param json of a string. */
-function textOf(json: string | null | undefined): string | null {
-  try {
-    const text: unknown = JSON.parse(json ?? 'null');
-    return typeof text === 'string' ? text : null;
-  } catch {
-    return null;
-  }
-}

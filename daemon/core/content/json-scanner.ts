@@ -9,13 +9,12 @@
  * A document may end anywhere and continue in the next bytes. Documents may follow each other directly, as messages and events do. Only
  * objects are searched, and lists if a path asks for them.
  */
+import { BoundedBytes } from './bounded-bytes.js';
 import type { Node, Wanted } from './wanted-members.js';
 
 // A longer value is not a name or a usage; it is skipped.
 const MAX_VALUE_BYTES = 64 * 1024;
 const MAX_KEY_BYTES = 48;
-const MIN_HELD_BYTES = 512;
-const EMPTY = Buffer.alloc(0);
 // A search in native code is faster, but its call costs as much as looking at about this many bytes here.
 const SHORT_RUN = 24;
 // The same for five searches, of which each may find nothing up to its limit.
@@ -91,8 +90,7 @@ export class JsonScanner {
   /** The slot of the value that is being captured; -1 if none is. */
   #slot = -1;
   /** The part of it that was in earlier bytes. */
-  #held: Buffer = EMPTY;
-  #heldBytes = 0;
+  #held: BoundedBytes | null = null;
 
   /**
    * @param onDocument called at the end of each document in which a value was found; `values` are cleared afterwards.
@@ -172,7 +170,7 @@ export class JsonScanner {
     this.#depth = 0;
     this.#isEscaped = false;
     this.#slot = -1;
-    this.#heldBytes = 0;
+    this.#held?.clear();
   }
 
   #endDocument(): void {
@@ -369,12 +367,12 @@ export class JsonScanner {
       this.#continue();
       return;
     }
-    if (this.#heldBytes > 0) this.#hold(bytes.subarray(begin, end));
-    const held = this.#heldBytes;
-    this.#heldBytes = 0;
+    const held = this.#held && this.#held.bytes > 0 ? this.#held : null;
+    if (held) this.#hold(bytes.subarray(begin, end));
     // Too long if `hold` gave up.
     if (this.#slot !== -1 && end - begin <= MAX_VALUE_BYTES)
-      this.#keep(slot, held > 0 ? this.#held.toString('utf8', 0, held) : bytes.toString('utf8', begin, end));
+      this.#keep(slot, held ? held.head.toString('utf8') : bytes.toString('utf8', begin, end));
+    held?.clear();
     this.#slot = -1;
     if (this.#stopsAtFirst) this.#state = DONE;
     else this.#continue();
@@ -387,19 +385,20 @@ export class JsonScanner {
   }
 
   #hold(part: Buffer): void {
-    const bytes = this.#heldBytes + part.length;
-    if (bytes > MAX_VALUE_BYTES) {
-      this.#slot = -1;
-      this.#heldBytes = 0;
-      return;
-    }
-    if (bytes > this.#held.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.min(MAX_VALUE_BYTES, Math.max(MIN_HELD_BYTES, 2 * bytes)));
-      this.#held.copy(grown, 0, 0, this.#heldBytes);
-      this.#held = grown;
-    }
-    part.copy(this.#held, this.#heldBytes);
-    this.#heldBytes = bytes;
+    const held = (this.#held ??= new BoundedBytes(MAX_VALUE_BYTES));
+    held.add(part);
+    if (held.isWhole) return;
+    this.#slot = -1;
+    held.clear();
+  }
+}
+
+/** What the JSON text of a value means; null if there is none, or it is not JSON. */
+export function parsedValue(json: string | null | undefined): unknown {
+  try {
+    return JSON.parse(json ?? 'null');
+  } catch {
+    return null;
   }
 }
 

@@ -2,7 +2,7 @@ import type { BodyCapture, CaptureContext } from './body-capture.js';
 import { BoundedBytes } from './bounded-bytes.js';
 import { modelNameFrom } from './facts.js';
 import { formField, isForm } from './form.js';
-import { JsonScanner } from './json-scanner.js';
+import { JsonScanner, parsedValue } from './json-scanner.js';
 import { wanted } from './wanted-members.js';
 
 // Fields that follow large files in a form are not found.
@@ -73,10 +73,4 @@ export function modelInJson(json: Buffer): string | null {
 const MODEL = wanted({ model: 'string' });
 const newScanner = () => new JsonScanner(MODEL, null, true);
 
-function nameIn({ values: [json = null] }: JsonScanner): string | null {
-  try {
-    return json === null ? null : modelNameFrom(JSON.parse(json));
-  } catch {
-    return null;
-  }
-}
+const nameIn = ({ values: [json] }: JsonScanner): string | null => modelNameFrom(parsedValue(json));

@@ -1,6 +1,6 @@
 /** What is read from the JSON of responses, events and messages: the usage, the model, and whether the provider reports a failure. */
 import { modelNameFrom, UNNAMED_ERROR } from './facts.js';
-import type { JsonScanner } from './json-scanner.js';
+import { type JsonScanner, parsedValue } from './json-scanner.js';
 import { wanted, type Wanted } from './wanted-members.js';
 import { type ReportedUsage, reportedUsage } from './token-counts.js';
 
@@ -58,7 +58,7 @@ class ResponseMembers {
   usageIn({ values, found }: Values): ReportedUsage | null {
     if ((found & bitsBelow(this.#models)) === 0) return null;
     for (let slot = 0; slot < this.#models; slot++) {
-      const reported = reportedUsage(parsed(values[slot]));
+      const reported = reportedUsage(parsedValue(values[slot]));
       if (reported) return reported;
     }
     return null;
@@ -142,14 +142,6 @@ const bitsBelow = (slot: number) => (1 << slot) - 1;
 function textIn(values: Values['values'], slot: number): string {
   const json = values[slot] ?? null;
   if (json === null) return '';
-  const text = json.includes('\\') ? parsed(json) : json.slice(1, -1);
+  const text = json.includes('\\') ? parsedValue(json) : json.slice(1, -1);
   return typeof text === 'string' ? text : '';
-}
-
-function parsed(json: string | null | undefined): unknown {
-  try {
-    return JSON.parse(json ?? 'null');
-  } catch {
-    return null;
-  }
 }

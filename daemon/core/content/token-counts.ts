@@ -100,12 +100,6 @@ export function usageOf(reported: ReportedUsage): ModelUsage {
   };
 }
 
-/** @returns null if the value has no counts. */
-export function usageFrom(value: unknown): ModelUsage | null {
-  const reported = reportedUsage(value);
-  return reported && usageOf(reported);
-}
-
 /** Adds up what several responses used. */
 export function addedUsage<T extends ModelUsage | null>(one: ModelUsage | null, other: T): ModelUsage | T {
   if (one === null) return other;

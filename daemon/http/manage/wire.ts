@@ -31,21 +31,23 @@ type Camel<Name extends string> = Name extends `${infer First}_${infer Rest}`
   : Name;
 
 /** Name of the core's property for one of the wire: `maxRequests` for `max_requests`, and `createdAtMs` for `created_at`. */
-type CoreName<Name extends string> = Name extends `${infer What}_at` ? `${Camel<What>}AtMs` : Camel<Name>;
-type CoreValue<Name, Value> = Name extends `${string}_at` ? number | Extract<Value, null> : Value;
+type CoreName<Name extends string> = Name extends TimeName ? `${Camel<Name>}Ms` : Camel<Name>;
+type CoreValue<Name, Value> = Name extends TimeName ? number | Extract<Value, null> : Value;
+type TimeName = 'time' | `${string}_at`;
+const TIME_NAME = /^time$|_at$/;
 
 /** The core's type for a value that is shown as `Wire`. */
 export type Core<Wire> = { readonly [Name in keyof Wire & string as CoreName<Name>]: CoreValue<Name, Wire[Name]> };
 
 const coreName = (name: string) =>
-  name.replace(/_at$/, '_at_ms').replace(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase());
+  name.replace(TIME_NAME, '$&_ms').replace(/_([a-z\d])/g, (_, letter: string) => letter.toUpperCase());
 
 /**
  * Converter to a wire shape: copies each property under its wire name, times as timestamps. A property that the core's type lacks does
  * not compile.
  */
 export function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core<z.output<Shape>>) => z.output<Shape> {
-  const properties = Object.keys(shape).map((name) => ({ name, core: coreName(name), isTime: name.endsWith('_at') }));
+  const properties = Object.keys(shape).map((name) => ({ name, core: coreName(name), isTime: TIME_NAME.test(name) }));
   return (value) => {
     const values = value as Readonly<Record<string, unknown>>;
     const wire: Record<string, unknown> = {};
@@ -59,6 +61,7 @@ export function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core
 export const wireProject: (project: ShownProject) => WireProject = wired(schemas.project);
 export const wireToken: (token: ShownToken) => WireToken = wired(schemas.token);
 export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
+export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
 
 type Term = keyof typeof TERM_NAMES;
 
@@ -221,27 +224,6 @@ export function wireStatus(report: StatusReport): WireStatus {
 /** Rounds to a thousandth. */
 const rounded = (value: number) => Math.round(value * 1000) / 1000;
 export const roundedOrNull = (value: number | null) => (value === null ? null : rounded(value));
-
-export function wireAuditRecord(record: NamedRecord): WireAuditRecord {
-  return {
-    id: record.id,
-    time: isoTime(record.timeMs),
-    action: record.action,
-    actor: record.actor,
-    user: record.user,
-    outcome: record.outcome,
-    project_id: record.projectId,
-    token_id: record.tokenId,
-    project_name: record.projectName,
-    token_name: record.tokenName,
-    obfuscated: record.obfuscated,
-    request_id: record.requestId,
-    client_ip: record.clientIp,
-    reason: record.reason,
-    count: record.count,
-    details: record.details,
-  };
-}
 
 /** @throws {Refusal} if the period ends before it begins. */
 export function periodOf({ since, until }: { since?: string | undefined; until?: string | undefined }, nowMs: number) {
