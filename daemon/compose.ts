@@ -36,7 +36,6 @@ import { addressOf, listen } from './process/listen.js';
 import { beginDespiteOrphans, listenDespiteOrphans } from './process/orphaned-workers.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
-import type { Crew } from './store/ipc/crew.js';
 import type { PrimaryLink } from './store/ipc/primary-link.js';
 import type { EndedRecords } from './store/ipc/records.js';
 import { ResourceStack } from './store/resource-stack.js';
