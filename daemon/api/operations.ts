@@ -10,10 +10,8 @@ import { top } from './operations/top.js';
 import { audit } from './operations/audit.js';
 import { events } from './operations/events.js';
 import { cache } from './operations/cache.js';
-import { status } from './operations/status.js';
-import { migrations } from './operations/migrations.js';
+import { instance } from './operations/instance.js';
 import { sessions } from './operations/sessions.js';
-import { description } from './operations/description.js';
 
 const all = {
   ...projects,
@@ -23,10 +21,8 @@ const all = {
   ...audit,
   ...events,
   ...cache,
-  ...status,
-  ...migrations,
+  ...instance,
   ...sessions,
-  ...description,
 };
 
 // A missing operation does not compile, nor does an example that does not match its schema.
