@@ -6,12 +6,13 @@ import type { WireAuditRecord, WireProject, WireTokenCreated } from '../../daemo
 import { createLog } from '../../daemon/process/log.js';
 import { changesFile, copied, linesOf, advanceSlowly, rawLines, usesFile, useLines } from '../support/audit-files.js';
 import { canary } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { auditOf, bodyOf, problemOf, storedIn } from '../support/management.js';
-import { type DaemonProcess, launchDaemon } from '../support/process.js';
-import { type Provider, startProvider } from '../support/provider.js';
+import { perSuite } from '../support/per-test.js';
+import { startProvider } from '../support/provider.js';
 import { scraped, sumOf } from '../support/scrape.js';
+import { ServedDaemon } from './support/served-daemon.js';
 
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
 
@@ -21,16 +22,12 @@ interface Ready {
 const degradedOf = async ({ url }: TestDaemon) => ((await (await fetch(`${url}/ready`)).json()) as Ready).degraded;
 
 describe('N: the audit files when they cannot be written', () => {
-  let provider: Provider;
+  const provider = perSuite(startProvider);
   let daemon: TestDaemon;
   let dir: string;
   let project: WireProject;
   let token: WireTokenCreated;
 
-  before(async () => {
-    provider = await startProvider();
-  });
-  after(() => provider.stop());
   beforeEach(() => {
     dir = temporaryFolder();
   });
@@ -299,42 +296,20 @@ describe('N: the audit files when they cannot be written', () => {
 
 describe('N: the end of a process', function () {
   this.timeout(60_000);
-  let provider: Provider;
-  let dir: string;
-  let launched: DaemonProcess;
+  let served: ServedDaemon;
 
-  before(async () => {
-    provider = await startProvider();
-  });
-  after(() => provider.stop());
-  beforeEach(() => {
-    dir = temporaryFolder();
-  });
-  afterEach(() => launched.kill());
+  afterEach(() => served.stop());
 
-  /** A daemon in a separate process, and one of its tokens. */
-  async function launch(env: Record<string, string>, nodeOptions: readonly string[] = []) {
-    launched = launchDaemon(
-      { MANAGEMENT_TOKEN, DATABASE_URL: join(dir, 'llmp.db'), UPSTREAM_BASE_URL: provider.url, ...env },
-      { nodeOptions },
-    );
-    const url = await launched.listening;
-    const post = async <T>(path: string, body: object): Promise<T> => {
-      const headers = { authorization: `Bearer ${MANAGEMENT_TOKEN}`, 'content-type': 'application/json' };
-      const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
-      return (await response.json()) as T;
+  /** @param goesWrong what happens in the process at SIGUSR2. */
+  async function launch(env: Record<string, string>, goesWrong = '') {
+    served = await ServedDaemon.start({ env, atSignal: goesWrong });
+    await eventually('it has opened its files', () => existsSync(usesFile(served)));
+    return {
+      ...served.process,
+      createToken: () => served.management.createToken({ project_id: served.projectId }),
+      /** @returns the ID of the request, after its response is complete. */
+      use: async (path?: string) => (await served.get(path)).header('x-request-id'),
     };
-    const { id } = await post<WireProject>('/manage/projects', { name: 'Alpha', api_key: canary('upstream') });
-    const createToken = () => post<WireTokenCreated>('/manage/tokens', { project_id: id });
-    const { token } = await createToken();
-    await eventually('it has opened its files', () => existsSync(usesFile({ dir })));
-    /** @returns the ID of the request, after its response is complete. */
-    const use = async (path = '/v1/models') => {
-      const response = await fetch(url + path, { headers: { authorization: `Bearer ${token}` } });
-      await response.arrayBuffer();
-      return response.headers.get('x-request-id');
-    };
-    return { ...launched, createToken, use };
   }
 
   for (const [what, signals] of [
@@ -349,8 +324,8 @@ describe('N: the end of a process', function () {
         if (signals.length > 1) await new Promise((resolve) => setTimeout(resolve, 400));
       }
       await exit;
-      expect(linesOf(usesFile({ dir })).map(({ line }) => line)).to.deep.equal([1, 2, 3, 4, 5]);
-      expect(linesOf(changesFile({ dir })).map(({ action }) => action)).to.deep.equal([
+      expect(linesOf(usesFile(served)).map(({ line }) => line)).to.deep.equal([1, 2, 3, 4, 5]);
+      expect(linesOf(changesFile(served)).map(({ action }) => action)).to.deep.equal([
         'project.create',
         'token.create',
       ]);
@@ -358,9 +333,6 @@ describe('N: the end of a process', function () {
   }
 
   // Nobody can plan a real defect of the daemon, so a file that is not part of it causes one.
-  const atSignal = (what: string) => [
-    `--import=data:text/javascript,${encodeURIComponent(`process.on('SIGUSR2', () => { ${what} });`)}`,
-  ];
   const THROWN = "throw new Error('nobody caught this');";
   const REJECTED = "void Promise.reject(new Error('nobody caught this'));";
 
@@ -386,13 +358,10 @@ describe('N: the end of a process', function () {
     ['a rejection', REJECTED],
   ] as const) {
     it(`N05 M11: ${what} that is not caught ends the daemon with exit code 1 after requests in flight end; each use and change that it confirmed is recorded once`, async () => {
-      const { child, exit, logged, printed, createToken, use } = await launch(
-        { SHUTDOWN_DELAY: '0' },
-        atSignal(goesWrong),
-      );
+      const { child, exit, logged, printed, createToken, use } = await launch({ SHUTDOWN_DELAY: '0' }, goesWrong);
       let finish: () => void = () => undefined;
       const isAsked = new Promise<void>((resolve) => {
-        provider.answer = (_req, res, { url }) => {
+        served.provider.answer = (_req, res, { url }) => {
           if (url !== '/v1/slow') {
             res.end('done');
             return;
@@ -406,7 +375,7 @@ describe('N: the end of a process', function () {
       const uses = Array.from({ length: 8 }, () => untilGone(() => use()));
       const changes = untilGone(createToken);
       await eventually('uses and changes are recorded', () =>
-        [usesFile({ dir }), changesFile({ dir })].every((path) => linesOf(path).length > 5),
+        [usesFile(served), changesFile(served)].every((path) => linesOf(path).length > 5),
       );
       child.kill('SIGUSR2');
       await eventually('it is about to end', () => logged.some((line) => line.includes('"draining"')));
@@ -417,21 +386,18 @@ describe('N: the end of a process', function () {
       expect(printed.stderr).to.equal('');
 
       const used = [await slow, ...(await Promise.all(uses)).flat()];
-      const useIds = expectWhole(usesFile({ dir })).map(({ request_id }) => request_id);
+      const useIds = expectWhole(usesFile(served)).map(({ request_id }) => request_id);
       expect(new Set(useIds).size).to.equal(useIds.length);
       expect(useIds).to.include.members(used);
       const created = (await changes).map(({ id }) => id);
-      const createdIds = expectWhole(changesFile({ dir })).map(({ token_id }) => token_id);
+      const createdIds = expectWhole(changesFile(served)).map(({ token_id }) => token_id);
       expect(new Set(createdIds).size).to.equal(createdIds.length);
       expect(createdIds).to.include.members(created);
     });
   }
 
   it('N05 M11: a second exception during the shutdown ends it at once, without losing a use or a change', async () => {
-    const { child, exit, logged, printed, createToken, use } = await launch(
-      { SHUTDOWN_DELAY: '20s' },
-      atSignal(THROWN),
-    );
+    const { child, exit, logged, printed, createToken, use } = await launch({ SHUTDOWN_DELAY: '20s' }, THROWN);
     child.kill('SIGUSR2');
     await eventually('it is about to end', () => logged.some((line) => line.includes('"draining"')));
     const used = await Promise.all(Array.from({ length: 5 }, () => use()));
@@ -441,9 +407,9 @@ describe('N: the end of a process', function () {
     // In the log, where secrets are masked, and not printed by Node itself.
     expect(logged.filter((line) => line.includes('nobody caught this'))).to.have.length(2);
     expect(printed.stderr).to.equal('');
-    expect(expectWhole(usesFile({ dir })).map(({ request_id }) => request_id)).to.have.members(used);
+    expect(expectWhole(usesFile(served)).map(({ request_id }) => request_id)).to.have.members(used);
     // If its copy in the file is not complete, the database has the rest: the next daemon continues from there.
-    const next = await startDaemon({ upstream: provider.url, dir });
+    const next = await startDaemon({ upstream: served.provider.url, dir: served.dir });
     const lines = await copied(next);
     await next.stop();
     expect(lines.map(({ action }) => action)).to.deep.equal(['project.create', 'token.create', 'token.create']);

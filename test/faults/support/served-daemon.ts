@@ -27,6 +27,7 @@ export class ServedDaemon {
   /** The secret of a token without a cap. */
   secret = '';
   tokenId = '';
+  projectId = '';
   readonly #clients: RawClient[] = [];
 
   private constructor(provider: Provider, process: DaemonProcess, url: string, managementUrl: string, dir: string) {
@@ -76,6 +77,7 @@ export class ServedDaemon {
     const { id: tokenId, token } = await this.management.createToken({ project_id: id });
     this.secret = token;
     this.tokenId = tokenId;
+    this.projectId = id;
   }
 
   get management(): ManagementClient {
