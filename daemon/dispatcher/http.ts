@@ -54,34 +54,24 @@ export class HttpClient {
    * @throws {Unauthorized} if the backend refuses the credential.
    */
   async post({ url, headers, body, signal }: Post): Promise<PostResult> {
-    // Not AbortSignal.any: with a long-lived signal it leaks memory for each post.
-    const giveUp = new AbortController();
-    const onAbort = () => {
-      giveUp.abort();
-    };
-    const cancel = this.#clock.after(this.#timeoutMs, () => {
-      giveUp.abort();
-    });
-    signal.addEventListener('abort', onAbort);
-    if (signal.aborted) giveUp.abort();
+    const limited = limitedSignal(this.#clock, this.#timeoutMs, signal);
     try {
       const response = await request(url, {
         method: 'POST',
         headers,
         body,
         dispatcher: this.#agent,
-        signal: giveUp.signal,
+        signal: limited.signal,
       });
       const text = await readLimited(response.body);
       return this.#resultOf(response.statusCode, text, response.headers['retry-after']);
     } catch (error) {
       if (error instanceof Unauthorized) throw error;
       if (signal.aborted) return { kind: 'retry', why: 'aborted' };
-      if (giveUp.signal.aborted) return { kind: 'retry', why: `no response within ${this.#timeoutMs} ms` };
+      if (limited.signal.aborted) return { kind: 'retry', why: `no response within ${this.#timeoutMs} ms` };
       return { kind: 'retry', why: `unreachable${codeOf(error)}` };
     } finally {
-      cancel();
-      signal.removeEventListener('abort', onAbort);
+      limited.end();
     }
   }
 
@@ -118,6 +108,25 @@ const BODY_REJECTED_STATUSES = new Set([400, 411, 413, 414, 415, 422, 431]);
 export function sameResultFor(posted: PostResult, count: number): DeliveryResult[] {
   const result: DeliveryResult = posted.kind === 'accepted' ? { kind: 'delivered' } : posted;
   return Array<DeliveryResult>(count).fill(result);
+}
+
+/**
+ * A signal that aborts with `signal`, after `ms`, or by `abort`. Call `end` when it is no longer needed. Not AbortSignal.any: with a long-lived
+ * signal it leaks memory for each use.
+ */
+export function limitedSignal(clock: Pick<Clock, 'after'>, ms: number, signal: AbortSignal) {
+  const own = new AbortController();
+  const abort = () => {
+    own.abort();
+  };
+  const cancel = clock.after(ms, abort);
+  signal.addEventListener('abort', abort);
+  if (signal.aborted) abort();
+  const end = () => {
+    cancel();
+    signal.removeEventListener('abort', abort);
+  };
+  return { signal: own.signal, abort, end };
 }
 
 async function readLimited(body: AsyncIterable<Uint8Array>): Promise<string> {

@@ -6,8 +6,8 @@ import {
   type Delivery,
   Unauthorized,
   type DeliveryResult,
+  openBackend,
 } from '../../daemon/dispatcher/backends/backend.js';
-import { openBackend } from '../../daemon/dispatcher/backends/backend.js';
 import type { Settings } from '../../config/settings.js';
 import type { RequestEventJson } from '../../daemon/store/event-json.js';
 import { canary } from '../support/canaries.js';

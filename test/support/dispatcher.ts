@@ -1,7 +1,6 @@
 /** A dispatcher in this process, with its own Redis. */
 import { type Dispatcher, startDispatcher } from '../../daemon/dispatcher/dispatcher.js';
-import type { Backend } from '../../daemon/dispatcher/backends/backend.js';
-import { openBackend } from '../../daemon/dispatcher/backends/backend.js';
+import { type Backend, openBackend } from '../../daemon/dispatcher/backends/backend.js';
 import { loadDispatcherSettings } from '../../daemon/dispatcher/settings.js';
 import { TestClock } from './clock.js';
 import { recordingLog } from './daemon.js';

@@ -4,10 +4,11 @@
  */
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
+import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import type { Clock } from '../../core/ports.js';
 import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
-import { HttpClient } from '../http.js';
+import { HttpClient, limitedSignal } from '../http.js';
 import { callIn, failureOf, type JsonObject, known, objectIn, timesOf } from './call.js';
 import { addressUnder, deliverEach } from './vendor.js';
 
@@ -52,33 +53,21 @@ interface Sending {
 
 /** Sends up to `MAX_CONCURRENT` logs at a time. Gives up after `DELIVER_WITHIN_MS`, or when the credential is refused. */
 async function sendAll(events: readonly EventJson[], { send, signal, clock }: Sending): Promise<DeliveryResult[]> {
-  const giveUp = new AbortController();
-  const abort = () => {
-    giveUp.abort();
-  };
+  const limited = limitedSignal(clock, DELIVER_WITHIN_MS, signal);
   // Each log in flight adds a listener. Node warns of a leak above ten.
-  setMaxListeners(MAX_CONCURRENT, giveUp.signal);
-  // Not AbortSignal.any: with a long-lived signal it leaks memory for each batch.
-  signal.addEventListener('abort', abort);
-  if (signal.aborted) abort();
-  const cancel = clock.after(DELIVER_WITHIN_MS, abort);
-
-  const results: DeliveryResult[] = [];
-  const queue = events.entries();
-  const worker = async () => {
-    for (const [i, event] of queue) results[i] = await send(event, giveUp.signal);
-  };
-  const workers = Array.from({ length: Math.min(MAX_CONCURRENT, events.length) }, () =>
-    worker().catch((error: unknown) => {
-      abort();
+  setMaxListeners(MAX_CONCURRENT, limited.signal);
+  const turns = new ConcurrencyLimit(MAX_CONCURRENT);
+  const sendOne = (event: EventJson) =>
+    send(event, limited.signal).catch((error: unknown) => {
+      limited.abort();
       throw error;
-    }),
-  );
-  const failed = (await Promise.allSettled(workers)).find((it) => it.status === 'rejected');
-  cancel();
-  signal.removeEventListener('abort', abort);
-  if (failed) throw failed.reason;
-  return results;
+    });
+  const sent = await Promise.allSettled(events.map((event) => turns.run(() => sendOne(event))));
+  limited.end();
+  return sent.map((it) => {
+    if (it.status === 'rejected') throw it.reason;
+    return it.value;
+  });
 }
 
 /**
