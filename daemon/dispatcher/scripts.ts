@@ -38,27 +38,6 @@ local function moveToDeadLetters(deadKey, maxLetters, id, deliveries, why, json)
 end
 `;
 
-/** Lists own pending entries after an ID: `[id, deliveries]` each. ARGV: the ID, the maximum number. */
-export const LIST_OWN: Script = {
-  name: 'llmpListOwn',
-  lua: `${HEAD}
-local listed = {}
-for i, it in ipairs(redis.call('XPENDING', key, group, ARGV[4], '+', ARGV[5], me)) do
-  listed[i] = { it[1], it[4] }
-end
-return listed
-`,
-};
-
-/** Claims entries that no consumer acknowledged in time; this does not count as a delivery. ARGV: idle ms, cursor, maximum number. @returns [next cursor, ids, number of trimmed entries]. */
-export const CLAIM: Script = {
-  name: 'llmpClaim',
-  lua: `${HEAD}
-local reply = redis.call('XAUTOCLAIM', key, group, me, ARGV[4], ARGV[5], 'COUNT', ARGV[6], 'JUSTID')
-return { reply[1], reply[2], reply[3] and #reply[3] or 0 }
-`,
-};
-
 /**
  * Takes own pending entries for a delivery, which Redis counts. ARGV: the key of the dead letters, their maximum number, the maximum of deliveries
  * of an entry, from how many deliveries on an entry is only taken alone, whether this call takes one alone (0 or 1), ids.
@@ -109,14 +88,6 @@ for i = 5, #ARGV, 2 do
   end
 end
 return lost
-`,
-};
-
-/** ARGV: ids. */
-export const ACKNOWLEDGE: Script = {
-  name: 'llmpAcknowledge',
-  lua: `${HEAD}
-return redis.call('XACK', key, group, unpack(ARGV, 4))
 `,
 };
 
@@ -212,14 +183,5 @@ for _, letter in ipairs(letters) do
   redis.call('XDEL', ARGV[4], letter[1])
 end
 return #letters
-`,
-};
-
-/** ARGV: the key of the dead letters. @returns the ID of the newest, or nothing. */
-export const NEWEST_DEAD: Script = {
-  name: 'llmpNewestDead',
-  lua: `
-local newest = redis.call('XREVRANGE', ARGV[4], '+', '-', 'COUNT', 1)[1]
-return newest and newest[1]
 `,
 };

@@ -99,14 +99,18 @@ export class EventStream {
 
   /** IDs of the entries that are pending for this consumer, in order, starting after `after`. */
   async listOwn(after: string, count: number): Promise<string[]> {
-    const listed = (await this.#run(scripts.LIST_OWN, after, count)) as [Buffer, number][];
+    const { key, consumer } = this.#options;
+    const args = [key, GROUP, after, '+', count, consumer];
+    const listed = (await this.connection.call('XPENDING', args)) as [Buffer, ...unknown[]][];
     return listed.map(([id]) => id.toString());
   }
 
-  /** Claims entries that their consumer has not acknowledged for `idleMs`. */
+  /** Claims entries that their consumer has not acknowledged for `idleMs`; this does not count as a delivery. */
   async claim(idleMs: number, cursor: string, count: number) {
-    const reply = (await this.#run(scripts.CLAIM, idleMs, cursor, count)) as [Buffer, Buffer[], number];
-    return { next: reply[0].toString(), ids: reply[1].map(String), trimmed: reply[2] };
+    const { key, consumer } = this.#options;
+    const args = [key, GROUP, consumer, idleMs, cursor, 'COUNT', count, 'JUSTID'];
+    const reply = (await this.connection.call('XAUTOCLAIM', args)) as [Buffer, Buffer[], Buffer[]?];
+    return { next: reply[0].toString(), ids: reply[1].map(String), trimmed: reply[2]?.length ?? 0 };
   }
 
   /** Takes own pending entries for delivery; Redis counts one delivery for each. */
@@ -129,7 +133,7 @@ export class EventStream {
   }
 
   async acknowledge(ids: readonly string[]): Promise<void> {
-    for (const some of chunks(ids)) await this.#run(scripts.ACKNOWLEDGE, ...some);
+    for (const some of chunks(ids)) await this.connection.call('XACK', [this.#options.key, GROUP, ...some]);
   }
 
   /** Moves an event to the dead letters, and acknowledges it. @returns how many older dead letters were evicted. */
@@ -157,10 +161,11 @@ export class EventStream {
 
   /** Moves all current dead letters back to the stream. @returns how many. */
   async replayDead(): Promise<number> {
-    const newest = (await this.#run(scripts.NEWEST_DEAD, this.#deadKey)) as Buffer | null;
+    const args = [this.#deadKey, '+', '-', 'COUNT', 1];
+    const [newest] = (await this.connection.call('XREVRANGE', args)) as [Buffer, unknown][];
     if (!newest) return 0;
     for (let replayed = 0; ;) {
-      const some = (await this.#run(scripts.REPLAY, this.#deadKey, newest.toString(), ENTRIES_PER_SCRIPT)) as number;
+      const some = (await this.#run(scripts.REPLAY, this.#deadKey, newest[0], ENTRIES_PER_SCRIPT)) as number;
       replayed += some;
       if (some === 0) return replayed;
     }
