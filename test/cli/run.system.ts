@@ -361,7 +361,8 @@ describe('llmp run, with a slow or unreachable daemon', () => {
               answerJson(it, 200, ISSUED);
             })
           )(req, res);
-        } else if (isHeld) resolve(res);
+        } else if (req.method === 'GET') answerJson(res, 200, { upstream_base_url: null, upstream_auth: 'bearer' });
+        else if (isHeld) resolve(res);
         else answerJson(res, 201, ISSUED);
       };
     });

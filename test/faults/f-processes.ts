@@ -130,10 +130,9 @@ export function testProcesses(kind: ServerKind, name: string): void {
           const token = await fleet.createToken(project.id, 0);
           const [one, other] = [fleet.at(0), fleet.at(1)];
           await eventually('both listen to each other', async () => {
-            // Each to the channel of all, and to one of its own.
             const clients = ((await redis.client.client('LIST')) as string).split('\n');
             return (
-              clients.filter((line) => /\bname=llmp-notifications .*\bsub=2\b/.test(line)).length ===
+              clients.filter((line) => /\bname=llmp-notifications .*\bsub=1\b/.test(line)).length ===
               fleet.members.length
             );
           });
