@@ -123,7 +123,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
   const shared = { settings, live, log, clock, version, databaseTimeouts, redisCommandMs };
   const heap = new HeapGuard(clock);
   const memory = memoryLimitOf({ clock, heap, log, live });
-  const context = { ...shared, instanceId, daemonId, heap, memory, isPrimary, link };
+  const context = { ...shared, instanceId, newId: randomUUID, daemonId, heap, memory, isPrimary, link };
   const parts = await built(context, options, opened);
   const { storage, core, traffic, management, workers } = parts;
   const { server, managementServer } = management;

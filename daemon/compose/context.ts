@@ -16,6 +16,8 @@ export interface BuildContext {
   version: string;
   /** Unique among all daemons that run or ever ran. */
   instanceId: string;
+  /** Creates such an ID for a worker. */
+  newId: () => string;
   /** The instance ID of the primary in a worker, otherwise its own. */
   daemonId: string;
   /** How long to wait for a database server. */

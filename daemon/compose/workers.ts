@@ -1,5 +1,4 @@
 /** The workers of a primary: their processes, and their share of the limits of this machine. */
-import { randomUUID } from 'node:crypto';
 import { kilobytesPerWorker } from '../../config/checks.js';
 import type { AllSettings, Live } from '../../config/settings.js';
 import { policyOf } from '../core/rate-limit.js';
@@ -79,7 +78,7 @@ export function createWorkers(
     clock,
     log,
     onStarted(worker) {
-      const instanceId = randomUUID();
+      const instanceId = context.newId();
       const briefing = {
         texts: share(),
         instanceId,
