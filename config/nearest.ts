@@ -16,6 +16,12 @@ export function nearest(given: string, words: readonly string[]): string[] {
   return rated.filter(({ edits }) => edits === fewest).map(({ word }) => word);
 }
 
+/** @returns a question with the most similar word, or else the other advice. */
+export function didYouMean(given: string, words: readonly string[], otherwise: string): string {
+  const [near] = nearest(given, words);
+  return near === undefined ? otherwise : `did you mean ${near}?`;
+}
+
 /** The restricted Damerau-Levenshtein distance: insertions, deletions, replacements and swaps of neighbouring letters. */
 function editsBetween(one: string, other: string): number {
   // Such a difference in length already exceeds the limit.

@@ -60,6 +60,12 @@ export class Failure extends Error {
     this.exitCode = exitCode;
     this.explanation = explanation;
   }
+
+  /** What happened, and why. */
+  get sentence(): string {
+    const { why } = this.explanation;
+    return why === undefined ? this.message : `${this.message}: ${why}`;
+  }
 }
 
 export function usage(message: string, explanation: Explanation = {}): Failure {

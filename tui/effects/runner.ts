@@ -308,10 +308,9 @@ function failureFrom(error: unknown, server: string): RequestFailure {
       retryAfterMs,
     };
   }
-  const { message, explanation } = failureOf(error, server);
-  const { why, code = 'failed' } = explanation;
+  const { sentence, explanation } = failureOf(error, server);
   // A request refused before it was sent does not mean that the daemon is unreachable.
   const kind = error instanceof Failure ? 'refused' : 'unreachable';
-  const words = why === undefined ? message : `${message}: ${why}`;
-  return { kind, status: kind === 'refused' ? 400 : null, code, message: words, retryAfterMs: null };
+  const { code = 'failed' } = explanation;
+  return { kind, status: kind === 'refused' ? 400 : null, code, message: sentence, retryAfterMs: null };
 }

@@ -16,6 +16,7 @@ import {
   type Screen,
   type State,
   type Transition,
+  SCREENS,
   TABS,
   view,
   DETAIL_SCREENS,
@@ -27,10 +28,9 @@ import * as undo from '../state/undo.js';
 import { type Binding, firstKeyOf, type KeyScope, named } from './binding.js';
 import { hasOpenDetail, toggleDetail } from './feeds.js';
 
-const EVERYWHERE: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
 /** Scopes of the keys for the terminal itself. */
 const ANYWHERE: readonly KeyScope[] = [
-  ...EVERYWHERE,
+  ...SCREENS,
   'dialog',
   'chooser',
   'waiting',
@@ -82,7 +82,7 @@ export const MOVING_BINDINGS = named('lists', [
 
 const tabs: readonly Binding[] = TABS.map((tab, at) => ({
   keys: [String(at + 1)],
-  on: EVERYWHERE,
+  on: SCREENS,
   label: tab,
   meaning: `go to screen ${at + 1}, ${tab}`,
   run: (state: State) => refreshed(navigation.toTab(state, tab)),
@@ -93,7 +93,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   {
     name: 'next-screen',
     keys: ['tab'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'next',
     meaning: 'go to the next screen',
     run: (state) => refreshed(navigation.tabBy(state, 1)),
@@ -101,7 +101,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   {
     name: 'previous-screen',
     keys: ['shift+tab'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'previous',
     meaning: 'go to the previous screen',
     run: (state) => refreshed(navigation.tabBy(state, -1)),
@@ -131,7 +131,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['u'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'undo',
     meaning: 'undo the last change, or the one before it; asks first after 30 seconds',
     whyDisabled: (state) => (undo.nextReversal(state, 'undo') ? whyNoChange(state) : undo.NOTHING_TO.undo),
@@ -139,7 +139,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['U'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'redo',
     meaning: 'redo what was undone',
     whyDisabled: (state) => (undo.nextReversal(state, 'redo') ? whyNoChange(state) : undo.NOTHING_TO.redo),
@@ -147,7 +147,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: [':'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'command',
     meaning: 'enter a command, or find an action by its name',
     footer: 7,
@@ -155,7 +155,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['?'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'help',
     meaning: 'show the keys of this screen',
     footer: 9,
@@ -164,21 +164,21 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['p'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'pause',
     meaning: 'pause or resume updates',
     run: (state) => paused(state),
   },
   {
     keys: ['c'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'contexts',
     meaning: 'switch to another daemon',
     run: chooseContext,
   },
   {
     keys: ['ctrl+r', 'f5'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'refresh',
     meaning: 'refresh now; also retries a refused management token',
     run: (state) => refreshed(tryAgain(state)),
@@ -200,14 +200,14 @@ export const EVERYWHERE_BINDINGS = named('global', [
   {
     name: 'cancel',
     keys: ['escape'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'back',
     meaning: 'cancel, clear marks, go back, or clear the filter',
     run: escaped,
   },
   {
     keys: ['h', 'left'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'back',
     meaning: 'go back',
     run: (state) =>
@@ -215,7 +215,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['q'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'quit',
     labelNow: (state) => (canGoBack(state) ? 'back' : 'quit'),
     meaning: 'go back; on the first screen, quit (in the demo: asks first)',
@@ -225,7 +225,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['ctrl+c'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'quit now',
     meaning: 'quit now',
     run: (state) => [state, { do: 'quit', code: EXIT.interrupted }],

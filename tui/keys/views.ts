@@ -2,10 +2,9 @@
 import { refreshed } from '../state/refreshing.js';
 import type { SavedView } from '../state/saved.js';
 import { openView, shownView, tabbedViews } from '../state/saved-views.js';
-import { andThen, DETAIL_SCREENS, type Screen, type State, TABS, type Transition } from '../state/state.js';
+import { andThen, SCREENS, type State, type Transition } from '../state/state.js';
 import { type Binding, named } from './binding.js';
 
-const EVERYWHERE: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
 /** After the numbers of the screens. */
 export const VIEW_KEYS = ['8', '9', '0'] as const;
 const PLACES = ['first', 'second', 'third'] as const;
@@ -29,7 +28,7 @@ export const VIEW_BINDINGS = named('views', [
   ...VIEW_KEYS.map((key, at): Binding => ({
     name: PLACES[at] ?? key,
     keys: [key],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: `view ${at + 1}`,
     meaning: `show the ${PLACES[at] ?? ''} saved view`,
     whyDisabled: (state) => (tabbedViews(state)[at] ? null : (whyNoView(state) ?? `There is no saved view ${at + 1}`)),
@@ -38,7 +37,7 @@ export const VIEW_BINDINGS = named('views', [
   {
     name: 'next',
     keys: [']'],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'next view',
     meaning: 'show the next saved view',
     whyDisabled: whyNoView,
@@ -47,7 +46,7 @@ export const VIEW_BINDINGS = named('views', [
   {
     name: 'previous',
     keys: ['['],
-    on: EVERYWHERE,
+    on: SCREENS,
     label: 'previous view',
     meaning: 'show the previous saved view',
     whyDisabled: whyNoView,

@@ -6,7 +6,7 @@
  *     reactivate = ["a", "f3"]
  *     range = []                # no key; the action is still on the command line
  */
-import { nearest } from '../../config/nearest.js';
+import { didYouMean } from '../../config/nearest.js';
 import { isFixedKey, keyShown, type KeyScope, type NamedBinding, withCustomKeys } from '../keys/binding.js';
 import { BINDINGS } from '../keys/press.js';
 import { SCREEN_BINDINGS } from '../keys/screens.js';
@@ -67,14 +67,9 @@ function groupOf(action: string): string {
 
 function whyNoGroup(group: string, actions: unknown): string | null {
   if (!GROUPS.includes(group)) {
-    return `there is no group ${shown(group)}; ${suggestion(group, GROUPS) ?? `the groups are ${GROUPS.join(', ')}`}`;
+    return `there is no group ${shown(group)}; ${didYouMean(group, GROUPS, `the groups are ${GROUPS.join(', ')}`)}`;
   }
   return isTable(actions) ? null : `${group} is a group of actions: write [${group}], and the actions below it`;
-}
-
-function suggestion(given: string, words: readonly string[]): string | null {
-  const [first] = nearest(given, words);
-  return first === undefined ? null : `did you mean ${first}?`;
 }
 
 const LONGEST_SHOWN = 40;
@@ -86,7 +81,7 @@ function entryOf(action: string, value: unknown, line: number | null): Entry | S
   if (!binding) {
     const names = BINDINGS.flatMap((it) => (groupOf(it.action) === group ? it.action.slice(group.length + 1) : []));
     const name = action.slice(group.length + 1);
-    const advice = suggestion(name, names) ?? 'llmp tui --print-keys lists all actions';
+    const advice = didYouMean(name, names, 'llmp tui --print-keys lists all actions');
     return { line, message: `there is no action ${shown(name)} in [${group}]; ${advice}` };
   }
   const written: unknown[] = Array.isArray(value) ? value : [value];

@@ -6,7 +6,7 @@
  *     key = "bold #0550ae"
  *     bad = { basic = "bold red", truecolor = "bold #b3161e" }
  */
-import { nearest } from '../../config/nearest.js';
+import { didYouMean } from '../../config/nearest.js';
 import { isRole, PLAIN_STYLES, type Styles } from '../parts/roles.js';
 import { SKIN_NAMES, skinFor } from '../parts/skins.js';
 import { type ColorDepth, sgrOf } from '../parts/style.js';
@@ -50,8 +50,7 @@ export function readThemeFile(text: string, depth: ColorDepth): ThemeFile {
 
 function whyNoSkin(given: unknown): string {
   if (typeof given !== 'string') return 'skin must be the name of a skin, in quotes';
-  const [near] = nearest(given, SKIN_NAMES);
-  const advice = near === undefined ? `the skins are ${SKIN_NAMES.join(', ')}` : `did you mean ${near}?`;
+  const advice = didYouMean(given, SKIN_NAMES, `the skins are ${SKIN_NAMES.join(', ')}`);
   return `there is no skin ${JSON.stringify(given)}; ${advice}`;
 }
 
@@ -75,8 +74,7 @@ function stylesIn(read: Toml, colors: unknown, depth: ColorDepth) {
 
 function whyNoRole(given: string): string {
   const roles = Object.keys(PLAIN_STYLES);
-  const [near] = nearest(given, roles);
-  return `there is no such role; ${near === undefined ? `the roles are ${roles.join(', ')}` : `did you mean ${near}?`}`;
+  return `there is no such role; ${didYouMean(given, roles, `the roles are ${roles.join(', ')}`)}`;
 }
 
 /** A table has a style for 16 colors, and one for more. */

@@ -7,7 +7,7 @@ import { refused } from './dialog.js';
 import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
 import type { Label, Layer } from './layers.js';
 import { layer, withLayer, withResult, type State, type PendingChange } from './state.js';
-import { historyAfter, historyAfterFailure, notTriedCount } from './undo.js';
+import { historyAfter, historyAfterFailure, notTriedCount, settledIds } from './undo.js';
 
 /** Reports the result of a change, and remembers how to undo it. */
 export function changed(before: State, change: ChangeRequest, outcome: ChangeResult): State {
@@ -31,19 +31,33 @@ export function changed(before: State, change: ChangeRequest, outcome: ChangeRes
 const isUnknown = ({ kind, status, code }: Failure) =>
   kind === 'unreachable' || (status !== null && status >= 500 && code !== NOT_CHECKED);
 
-const REQUIRED: ProblemCode = 'key_required';
-const REFUSED: ProblemCode = 'key_refused';
 const NOT_CHECKED: ProblemCode = 'key_not_checked';
+
+/** What is wrong with a key that was checked, or is missing, by the code of the failure. */
+const KEY_PROBLEMS = new Map<string, { field: Label; words: string }>(
+  Object.entries({
+    key_required: {
+      field: "Provider's key",
+      words: 'This provider is on another host: enter its key. Nothing was changed',
+    },
+    key_refused: { field: "Provider's key", words: 'The provider refused this key; nothing was stored' },
+    key_not_checked: {
+      field: 'Check',
+      words:
+        'Nothing was stored: the provider did not respond to the check. Try again, or store the key without a check',
+    },
+  } satisfies Partial<Record<ProblemCode, { field: Label; words: string }>>),
+);
 
 /** The change failed. Its form is shown again with the values that were entered. */
 export function changeFailed(before: State, change: ChangeRequest, failure: Failure): State {
   const { state, it } = withoutPending(before, change);
   const next = { ...state, undoHistory: historyAfterFailure(state, it?.reversal ?? null) };
-  const words =
-    keyProblem(failure) ??
-    `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`;
+  const { field, words } = KEY_PROBLEMS.get(failure.code) ?? {
+    field: null,
+    words: `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`,
+  };
   const dialog = layer(next);
-  const field = fieldOf(failure);
   if (dialog?.kind === 'dialog' && isAwaiting(dialog, change))
     return withLayer(next, refused({ ...dialog, awaited: null }, { field, words }));
   if (failure.kind === 'unreachable') return withResult(next, words, 'bad');
@@ -53,20 +67,6 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
 
 /** Whether the layer is the form of the change, which waits for the response. */
 const isAwaiting = (one: Layer, change: ChangeRequest) => one.kind === 'dialog' && one.awaited === change;
-
-/** @returns what is wrong with a key that was checked, or is missing; null for any other failure. */
-function keyProblem({ code }: Failure): string | null {
-  if (code === REQUIRED) return 'This provider is on another host: enter its key. Nothing was changed';
-  if (code === REFUSED) return 'The provider refused this key; nothing was stored';
-  return code === NOT_CHECKED
-    ? 'Nothing was stored: the provider did not respond to the check. Try again, or store the key without a check'
-    : null;
-}
-
-function fieldOf({ code }: Failure): Label | null {
-  if (code === REQUIRED) return "Provider's key";
-  return code === REFUSED ? "Provider's key" : code === NOT_CHECKED ? 'Check' : null;
-}
 
 const changesTokens = (change: ChangeRequest) => change.what === 'revoke' || change.what === 'reactivate';
 
@@ -79,9 +79,8 @@ function withoutPending(state: State, change: ChangeRequest): { state: State; it
 }
 
 /** Tokens that failed stay marked for another try; tokens that no longer exist do not. */
-function remainingMarks({ tokens }: State, { doneIds, failures }: ChangeResult): State['tokens']['marks'] {
-  const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
-  const done = new Set([...doneIds, ...gone]);
+function remainingMarks({ tokens }: State, result: ChangeResult): State['tokens']['marks'] {
+  const done = settledIds(result);
   return new Map([...tokens.marks].filter(([id]) => !done.has(id)));
 }
 

@@ -28,7 +28,7 @@ import {
   withOlderItems,
 } from './feed.js';
 import { feedRows } from './rows.js';
-import { type State, type Transition, view, withMessage, loads } from './state.js';
+import { knownNames, type State, type Transition, view, withMessage, loads } from './state.js';
 import * as token from './token.js';
 
 export type FeedName = 'audit' | 'events';
@@ -73,7 +73,7 @@ const withFeed = (state: State, of: FeedName, feed: Items): State => ({ ...state
 
 /** Each kind has items of its own type, which the compiler cannot follow through a variable name. */
 function filterOf(state: State, of: FeedName, text = state[of].filter) {
-  const { query, isComplete, matches } = parseFilter(text, of, { projects: state.projects.all ?? [] });
+  const { query, isComplete, matches } = parseFilter(text, of, knownNames(state));
   return { query: query as Query, isComplete, matches: matches as (item: FeedItem) => boolean };
 }
 

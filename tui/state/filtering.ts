@@ -10,14 +10,11 @@ import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { SAVED_SCREENS } from './saved.js';
 import type { Prompt } from './layers.js';
-import { type State, type Transition, view, withLayer, loads } from './state.js';
+import { knownNames, type State, type Transition, view, withLayer, loads } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 
 const TYPING_PAUSE_MS = 250;
-
-/** The names that a filter can contain. */
-export const knownNames = (state: State) => ({ projects: state.projects.all ?? [] });
 
 export const screenOf = (state: State): FilteredScreen | undefined => {
   const { screen } = view(state);

@@ -3,11 +3,11 @@ import { withoutSecrets } from '../../console/escape.js';
 import { parseFilter } from '../../console/query/filter.js';
 import type { DataRequest } from './exchange.js';
 import * as feeds from './feeds.js';
-import { knownNames, screenOf } from './filtering.js';
+import { screenOf } from './filtering.js';
 import { filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { isViewName, MAX_VIEW_FILTER, MAX_VIEWS, type SavedChange, type SavedView, withSavedChange } from './saved.js';
-import { PROJECT_ORDERS, type State, TOKEN_ORDERS, type Transition, withMessage, loads } from './state.js';
+import { knownNames, PROJECT_ORDERS, type State, TOKEN_ORDERS, type Transition, withMessage, loads } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 

@@ -35,6 +35,8 @@ export type Tab = (typeof TABS)[number];
 export const DETAIL_SCREENS = ['token', 'project'] as const;
 export type DetailScreen = (typeof DETAIL_SCREENS)[number];
 
+export const SCREENS: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
+
 /** An entry of the navigation stack. The last one is shown. `saved` is the name of the saved view that was opened. */
 export type View = { screen: Tab; saved?: string } | { screen: DetailScreen; id: string };
 export type Screen = View['screen'];
@@ -288,6 +290,9 @@ export const loads = (requests: readonly DataRequest[]): Effect[] =>
 
 export const view = (state: State): View => state.views.at(-1) ?? { screen: 'overview' };
 export const layer = (state: State): Layer | undefined => state.layers.at(-1);
+
+/** The names that a filter can contain. */
+export const knownNames = ({ projects }: Pick<State, 'projects'>) => ({ projects: projects.all ?? [] });
 
 /** Replaces the top layer, or removes it. */
 export function withLayer(state: State, top: Layer | null): State {

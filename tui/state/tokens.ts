@@ -5,7 +5,16 @@ import { mayRequest } from './connection.js';
 import type { DataRequest } from './exchange.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { listRows } from './rows.js';
-import { withMessage, type State, type Transition, TOKEN_ORDERS, type TokensState, whyBusy } from './state.js';
+import {
+  knownNames,
+  loads,
+  withMessage,
+  type State,
+  type Transition,
+  TOKEN_ORDERS,
+  type TokensState,
+  whyBusy,
+} from './state.js';
 import * as windows from './window.js';
 
 /** The window for a filter and an order. */
@@ -27,8 +36,8 @@ export const NO_TOKENS: TokensState = {
 const MAX_RATE_BASELINES = 2_000;
 
 /** The filter as a query for the API, without the order. @returns null for an invalid filter. */
-export function filterQuery({ projects, tokens }: State, filter = tokens.filter): TokenQuery | null {
-  const { query, isComplete } = parseFilter(filter, 'tokens', { projects: projects.all ?? [] });
+export function filterQuery(state: State): TokenQuery | null {
+  const { query, isComplete } = parseFilter(state.tokens.filter, 'tokens', knownNames(state));
   return isComplete ? query : null;
 }
 
@@ -53,7 +62,7 @@ export function requestPages(state: State): Transition {
   if (pages.length === 0) return [state];
   const dataRequests = pages.map((page): DataRequest => ({ of: 'tokens', query: pageQuery(state, query, page), page }));
   const next = { ...state, tokens: { ...state.tokens, window: windows.withPending(window, pages) } };
-  return [next, ...dataRequests.map((request) => ({ do: 'load', request }) as const)];
+  return [next, ...loads(dataRequests)];
 }
 
 /** Requests the visible pages again. */

@@ -12,7 +12,7 @@ import {
 } from '../../daemon/api/vocabulary.js';
 import type { DataRequest } from './exchange.js';
 import { listRows } from './rows.js';
-import { type State, TOP_ORDERS, type TopItem, type TopOrder, type TopState } from './state.js';
+import { knownNames, type State, TOP_ORDERS, type TopItem, type TopOrder, type TopState } from './state.js';
 import { cursorRow, emptyWindow, move, moveTo, withAllRows } from './window.js';
 
 export const NO_TOP: TopState = {
@@ -30,7 +30,7 @@ export const orderOf = ({ by, orders }: TopState): TopOrder => orders[by];
 const isName = (order: TopOrder) => order === 'name' || order === 'project';
 export const isDescending = (top: TopState) => isName(orderOf(top)) === top.isReversed;
 
-const filterOf = ({ top, projects }: State) => parseFilter(top.filter, 'top', { projects: projects.all ?? [] });
+const filterOf = (state: State) => parseFilter(state.top.filter, 'top', knownNames(state));
 
 /** The order for the daemon, which decides which rows are sent if there are more than the maximum. */
 export const sortField = (top: TopState): TopSort => TOP_SORTS.find((field) => field === orderOf(top)) ?? 'requests';

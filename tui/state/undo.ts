@@ -119,11 +119,16 @@ export function notTriedCount(change: ChangeRequest, { done, failures }: ChangeR
   return 'tokens' in change ? change.tokens.length - done - failures.length : 0;
 }
 
-/** The change for the tokens that were not changed and still exist; null: none are left. */
-function restOf(change: ChangeRequest, { doneIds, failures }: ChangeResult): ChangeRequest | null {
-  if (!('tokens' in change)) return null;
+/** The tokens that were changed, or do not exist any more. */
+export function settledIds({ doneIds, failures }: ChangeResult): ReadonlySet<string> {
   const gone = failures.filter(({ failure }) => failure.status === 404).map(({ of }) => of.id);
-  const over = new Set([...doneIds, ...gone]);
+  return new Set([...doneIds, ...gone]);
+}
+
+/** The change for the tokens that were not changed and still exist; null: none are left. */
+function restOf(change: ChangeRequest, result: ChangeResult): ChangeRequest | null {
+  if (!('tokens' in change)) return null;
+  const over = settledIds(result);
   const tokens = change.tokens.filter(({ id }) => !over.has(id));
   return tokens.length === 0 ? null : { ...change, tokens };
 }

@@ -1,9 +1,9 @@
 import { expect } from 'chai';
 import type { Streamed } from '../../../tui/state/exchange.js';
+import { seededRandom } from '../../support/model.js';
 import { request } from '../screens/screen-fixture.js';
 import { Operator } from '../operator.js';
 import { at, matchesQuery, record, REFUSED, SimulatedDaemon, token } from '../simulated.js';
-import { seeded } from './walk.js';
 
 const KEYS = ['2', 'p', 'k', 'k', 'g', 'G', 'enter', 'q', 'escape', 'ctrl+r'];
 /** The key of the screen, and those that only it has. */
@@ -20,7 +20,7 @@ class Watching {
 
   constructor(of: 'audit' | 'events', seed: number) {
     this.#of = of;
-    this.#random = seeded(seed);
+    this.#random = seededRandom(seed);
     const daemon = new SimulatedDaemon({ tokens: [token(1)] });
     this.operator = new Operator({ daemon, tab: of });
     this.#occur(500);

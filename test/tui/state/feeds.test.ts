@@ -1,6 +1,6 @@
 import { expect } from 'chai';
 import type { WireAuditRecord } from '../../../daemon/api/contract.js';
-import { MAX_FOLLOWED, MAX_SCROLLBACK } from '../../../tui/state/feed.js';
+import { MAX_FOLLOWED } from '../../../tui/state/feed.js';
 import { Operator } from '../operator.js';
 import { record, SimulatedDaemon } from '../simulated.js';
 
@@ -77,20 +77,6 @@ describe('the audit log', () => {
     expect(watching.asked('audit')).to.equal(0);
   });
 
-  it('loads one older page at a time, and again after a failure', () => {
-    const watching = new Watching(450);
-    watching.isHeld = true;
-    watching.forgets().press('g', 'g', 'k');
-    expect(watching.asked('audit')).to.equal(1);
-    watching.loses().acts({
-      on: 'failed',
-      request: watching.effects.flatMap((it) => (it.do === 'load' ? [it.request] : []))[0]!,
-      failure: { kind: 'refused', status: 400, code: 'x', message: 'no', retryAfterMs: null },
-    });
-    watching.forgets().press('g');
-    expect(watching.asked('audit')).to.equal(1);
-  });
-
   it('keeps a limited number, and reloads dropped records', () => {
     const watching = new Watching(300);
     for (let from = 300; from < 3_000; from += 100) watching.comes(...records(from, from + 100));
@@ -102,37 +88,11 @@ describe('the audit log', () => {
     expect(watching.indexes).to.deep.equal(records(0, 3_000).map((_, index) => index));
   });
 
-  it('keeps a limited number after moving up, too', () => {
-    const watching = new Watching(200).press('k');
-    for (let from = 200; from < 8_000; from += 200) watching.streams(...records(from, from + 200));
-    expect(watching.feed.items).to.have.lengthOf(MAX_SCROLLBACK);
-    expect(watching.feed.cursorId).to.equal(watching.feed.items[0]?.id);
-  });
-
-  it('has no gap after a visit to another screen', () => {
-    const watching = new Watching(5).press('2');
-    expect(watching.followed).to.be.empty;
-    watching.daemon.records.push(record(5), record(6));
-    watching.press('4');
-    expect(watching.indexes).to.deep.equal([0, 1, 2, 3, 4, 5, 6]);
-    // Recorded after the page was loaded and before the stream was open.
-    watching.daemon.records.push(record(7));
-    watching.opens();
-    expect(watching.indexes.at(-1)).to.equal(7);
-  });
-
   it('has no gap if there are more new records than one page holds', () => {
     const watching = new Watching(5).press('2');
     watching.daemon.records.push(...records(5, 900));
     watching.press('4');
     expect(watching.indexes).to.deep.equal(records(0, 900).map((_, index) => index));
-  });
-
-  it('is polled only while stream disconnected', () => {
-    const watching = new Watching(5).forgets().passes(10_000);
-    expect(watching.asked('audit')).to.equal(0);
-    watching.acts({ on: 'stream', of: 'audit', is: 'lost', failure: null }).passes(4_000);
-    expect(watching.asked('audit')).to.equal(2);
   });
 
   it('is polled with a filter that the stream does not support, and counts the new records', () => {
@@ -144,17 +104,6 @@ describe('the audit log', () => {
     watching.passes(2_000);
     expect(watching.feed).to.include({ isFollowing: false, cursorId: record(3).id, unseen: 2 });
     expect(watching.passes(4_000).state.audit.items).to.have.lengthOf(7);
-  });
-
-  it('ignores a response for another filter', () => {
-    const watching = new Watching(5);
-    const old = watching.did('load')?.request;
-    watching.isHeld = true;
-    watching.press('/').types('action:cache.purge').press('enter');
-    const request = { of: 'audit', query: { limit: '200' } } as const;
-    watching.acts({ on: 'loaded', request, data: { items: [record(1)], next: null, total: null } });
-    expect(old).to.not.equal(undefined);
-    expect(watching.feed.items).to.be.empty;
   });
 
   it('opens the details of a record, and its token', () => {

@@ -4,6 +4,7 @@ import type { Action, Failure, DataRequest } from '../../../tui/state/exchange.j
 import { BINDINGS } from '../../../tui/keys/press.js';
 import { layer, type State, TABS } from '../../../tui/state/state.js';
 import { lengthOf } from '../../../tui/state/window.js';
+import { seededRandom } from '../../support/model.js';
 import { Operator } from '../operator.js';
 import { request } from '../screens/screen-fixture.js';
 import {
@@ -17,17 +18,6 @@ import {
   token,
   UNREACHABLE,
 } from '../simulated.js';
-
-/** The random number generator mulberry32. */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 // Keys that end the program would end the walk, so they are excluded.
 const KEYS = [...new Set(BINDINGS.flatMap(({ keys }) => keys)), 'b', 'e', '7', 'é', '漢'].filter(
@@ -67,7 +57,7 @@ class Walk {
   #meant: string[] = [];
 
   constructor(seed: number, isReadonly: boolean) {
-    this.#random = seeded(seed);
+    this.#random = seededRandom(seed);
     const daemon = new SimulatedDaemon({
       tokens: Array.from({ length: 200 }, (_, index) => token(index, { is_active: index % 3 > 0 })),
       projects: [project('web'), project('two words'), project('off', { is_active: false })],

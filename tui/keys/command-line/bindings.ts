@@ -1,5 +1,5 @@
 /** Keys of the command line. */
-import { nearest } from '../../../config/nearest.js';
+import { didYouMean } from '../../../config/nearest.js';
 import { recalled, remembered, withLine } from '../../state/command-line.js';
 import { lineOf } from '../../state/line.js';
 import { closed } from '../../state/navigation.js';
@@ -22,11 +22,8 @@ function entered(state: State, top: CommandLine): Transition {
 }
 
 function unknown(text: string, word: string): CommandProblem {
-  const [near] = nearest(
-    word,
-    COMMANDS.map(({ name }) => name),
-  );
-  const advice = near === undefined ? ':help lists the keys' : `did you mean ${near}?`;
+  const names = COMMANDS.map(({ name }) => name);
+  const advice = didYouMean(word, names, ':help lists the keys');
   const at = text.indexOf(word);
   return { message: `there is no command ${JSON.stringify(word)}; ${advice}`, at, length: word.length };
 }

@@ -1,5 +1,5 @@
 /** The commands of the command line, as data: completions, help and the manual list them. */
-import { nearest } from '../../../config/nearest.js';
+import { didYouMean } from '../../../config/nearest.js';
 import { fuzzyFound } from '../../../console/fuzzy.js';
 import { parseFilter, suggest, type Suggestion } from '../../../console/query/filter.js';
 import { topWords } from '../../../console/query/top-terms.js';
@@ -7,12 +7,12 @@ import type { Completion, FilteredScreen } from '../../../console/query/types.js
 import { shortId } from '../../../console/columns/cell-text.js';
 import { PERIODS, PLURALS } from '../../../daemon/api/top-words.js';
 import { TOP_DIMENSIONS, TOP_WINDOWS, UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
-import { applied, knownNames } from '../../state/filtering.js';
+import { applied } from '../../state/filtering.js';
 import * as navigation from '../../state/navigation.js';
 import { refreshed } from '../../state/refreshing.js';
 import type { SavedView } from '../../state/saved.js';
 import * as views from '../../state/saved-views.js';
-import { andThen, type State, type Tab, type Transition } from '../../state/state.js';
+import { andThen, knownNames, type State, type Tab, type Transition } from '../../state/state.js';
 import * as token from '../../state/token.js';
 import { loadedTokens } from '../../state/tokens.js';
 import * as tops from '../../state/top.js';
@@ -76,10 +76,9 @@ const names =
 function unknownName(noun: string, text: string, known: readonly string[]): CommandProblem {
   const name = text.trim();
   const at = text.length - text.trimStart().length;
-  const [near] = nearest(name, known);
   const choices = known.length === 0 ? `there is no ${noun} yet` : `choose one of ${known.join(', ')}`;
   if (name === '') return { message: known.length === 0 ? choices : `which ${noun}? ${choices}`, at, length: 0 };
-  const advice = near === undefined ? choices : `did you mean ${near}?`;
+  const advice = didYouMean(name, known, choices);
   return { message: `there is no ${noun} ${JSON.stringify(name)}; ${advice}`, at, length: name.length };
 }
 
