@@ -288,12 +288,7 @@ describe('without CORS_ALLOWED_ORIGINS', () => {
 });
 
 describe('with MANAGEMENT_LISTEN_ADDR and CORS_ALLOWED_ORIGINS', () => {
-  let scene: ProxyFixture;
-
-  before(async () => {
-    scene = await ProxyFixture.open({ CORS_ALLOWED_ORIGINS, MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
-  });
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ CORS_ALLOWED_ORIGINS, MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' });
 
   it('P11 each listener answers preflights for the paths that it serves', async () => {
     const { url, managementUrl } = scene.daemon;
@@ -311,10 +306,7 @@ describe('with MANAGEMENT_LISTEN_ADDR and CORS_ALLOWED_ORIGINS', () => {
 });
 
 describe('CORS_ALLOWED_ORIGINS after a reload', () => {
-  let scene: ProxyFixture;
-
-  before(async () => (scene = await ProxyFixture.open({ CORS_ALLOWED_ORIGINS })));
-  after(() => scene.close());
+  const scene = ProxyFixture.forSuite({ CORS_ALLOWED_ORIGINS });
 
   const apply = (env: Record<string, string>) => {
     scene.daemon.daemon.apply(loadSettings({ MANAGEMENT_TOKEN, ...env }).reloadable);

@@ -268,15 +268,11 @@ describe('responses that others wait for', function () {
   const PAIRS = 12;
   // More than the buffers of the kernel take for a client that does not read.
   const BODY = Buffer.alloc(16_000_000, 'z');
-  let scene: ProxyFixture;
-  before(async () => {
-    scene = await ProxyFixture.open({
-      HTTP_CACHE_ENABLED: 'true',
-      HTTP_CACHE_MAX_OBJECT_BYTES: '17000000',
-      HTTP_CACHE_MAX_BYTES: '18MB',
-    });
+  const scene = ProxyFixture.forSuite({
+    HTTP_CACHE_ENABLED: 'true',
+    HTTP_CACHE_MAX_OBJECT_BYTES: '17000000',
+    HTTP_CACHE_MAX_BYTES: '18MB',
   });
-  after(() => scene.close());
 
   it('what their first clients do not read is counted, and the others get it', async () => {
     let arrived = 0;

@@ -16,25 +16,20 @@ import { createServer as createNetServer } from 'node:net';
 import { join } from 'node:path';
 import { loadSettings, SettingsError } from '../../../config/settings.js';
 import type { WireProject } from '../../../daemon/api/contract.js';
-import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
-import { startProvider, type Provider } from '../../support/provider.js';
+import { daemonForSuite, MANAGEMENT_TOKEN, startDaemon, temporaryFolder } from '../../support/daemon.js';
+import { perSuite } from '../../support/per-test.js';
+import { startProvider } from '../../support/provider.js';
 import { head, RawClient } from '../../support/raw.js';
 
 const AUTHORIZED = { authorization: `Bearer ${MANAGEMENT_TOKEN}` };
 
 describe('with MANAGEMENT_LISTEN_ADDR', () => {
-  let provider: Provider;
-  let daemon: TestDaemon;
+  const provider = perSuite(startProvider);
+  const daemon = daemonForSuite(() => ({ upstream: provider.url, env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' } }));
   let project: WireProject;
 
   before(async () => {
-    provider = await startProvider();
-    daemon = await startDaemon({ upstream: provider.url, env: { MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' } });
     project = await daemon.createProject();
-  });
-  after(async () => {
-    await daemon.stop();
-    await provider.stop();
   });
 
   it('/manage is served there', async () => {

@@ -2,27 +2,23 @@
 import { expect } from 'chai';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { TestClock } from '../../support/clock.js';
-import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
-import { type Provider, startProvider } from '../../support/provider.js';
+import { daemonForSuite, MANAGEMENT_TOKEN } from '../../support/daemon.js';
+import { perSuite } from '../../support/per-test.js';
+import { startProvider } from '../../support/provider.js';
 import { ask, head, RawClient } from '../../support/raw.js';
 
 for (const workers of [1, 3]) {
   describe(`/manage with ${workers} worker${workers === 1 ? '' : 's'}`, () => {
-    let provider: Provider;
-    let daemon: TestDaemon;
+    const provider = perSuite(startProvider);
+    const daemon = daemonForSuite(() => ({
+      upstream: provider.url,
+      env: { WORKERS: String(workers), ENABLE_METRICS: 'true' },
+      clock: new TestClock({ standsStill: true }), // Nothing is written because of the time.
+    }));
     let project: WireProject;
 
     before(async () => {
-      provider = await startProvider();
-      // Nothing is written because of the time.
-      const clock = new TestClock({ standsStill: true });
-      const env = { WORKERS: String(workers), ENABLE_METRICS: 'true' };
-      daemon = await startDaemon({ upstream: provider.url, env, clock });
       project = await daemon.createProject();
-    });
-    after(async () => {
-      await daemon.stop();
-      await provider.stop();
     });
 
     const counted = async (id: string) => {
