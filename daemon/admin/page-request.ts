@@ -164,6 +164,12 @@ export function parametersOf(query: URLSearchParams, names: readonly string[]): 
   );
 }
 
+/** The fields of a form that `empty` has, without white space around their values. */
+export const formValues = <T extends object>(fields: URLSearchParams, empty: T): { [K in keyof T]: string } =>
+  Object.fromEntries(Object.keys(empty).map((name) => [name, (fields.get(name) ?? '').trim()])) as {
+    [K in keyof T]: string;
+  };
+
 /** @returns the parameter, or `usual` if it is absent or empty. @throws {ApiError} if it is not one of the choices. */
 export function choiceOf<T extends string>(query: URLSearchParams, name: string, choices: readonly T[], usual: T): T {
   const given = query.get(name) || usual;

@@ -8,15 +8,12 @@ import {
   UpstreamIncomplete,
 } from '../api/providers.js';
 import { type MissingUsage, MISSING_USAGES, UPSTREAM_AUTHS } from '../api/vocabulary.js';
-import { invalidRequest, type PageRequest } from './page-request.js';
+import { formValues, invalidRequest, type PageRequest } from './page-request.js';
 import type { ProviderFormValues } from './pages/provider.js';
 
 /** @returns the form as it was sent, or as it begins. */
 export function providerForm({ form }: PageRequest, beginning: ProviderFormValues): ProviderFormValues {
-  if (!form.has('provider')) return beginning;
-  const given = Object.fromEntries(form) as Partial<ProviderFormValues>;
-  const { provider, base_url: baseUrl, auth, missing_usage: missingUsage } = given;
-  return { provider: provider ?? '', base_url: baseUrl ?? '', auth: auth ?? '', missing_usage: missingUsage ?? '' };
+  return form.has('provider') ? formValues(form, beginning) : beginning;
 }
 
 /** The missing usage of the form, if it has one. */
@@ -27,7 +24,7 @@ export function missingUsageOf(given: ProviderFormValues): { missing_usage?: Mis
 
 /** The provider of the form. @throws {ApiError} 400 if the fields do not fit together. */
 export function upstreamOf(given: ProviderFormValues): Partial<ProjectUpstream> {
-  const baseUrl = given.base_url.trim();
+  const baseUrl = given.base_url;
   const [provider] = FORM_PROVIDERS.find(([name]) => name === given.provider) ?? [];
   const auth = UPSTREAM_AUTHS.find((it) => it === given.auth);
   if (provider === undefined || auth === undefined) throw invalidRequest('choose a provider');

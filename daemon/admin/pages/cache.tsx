@@ -11,7 +11,7 @@ export interface CacheProps {
   cache: WireCache;
   projects: readonly WireProject[];
   /** The submitted values of the purge form, shown again with an error. */
-  form: { what: string; method: string; url: string; projectId: string };
+  form: { what: string; method: string; url: string; project_id: string };
   done: string | null;
   refused: string | null;
 }
@@ -88,7 +88,7 @@ function Purge({ projects, form }: Pick<CacheProps, 'projects' | 'form'>) {
               name="project_id"
               label="Project"
               choices={choicesOf(projects)}
-              chosen={form.projectId}
+              chosen={form.project_id}
               required
             />
           </PurgePanel>

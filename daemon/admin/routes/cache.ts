@@ -9,6 +9,7 @@ import {
   attempt,
   changed,
   countMessage,
+  formValues,
   get,
   invalidRequest,
   type PageRequest,
@@ -19,15 +20,12 @@ import {
 
 type PurgeForm = CacheProps['form'];
 
-function purgeFormOf(fields: URLSearchParams): PurgeForm {
-  const field = (name: string) => fields.get(name) ?? '';
-  return { what: field('what'), method: field('method'), url: field('url').trim(), projectId: field('project_id') };
-}
+const EMPTY_FORM: PurgeForm = { what: '', method: 'GET', url: '', project_id: '' };
 
 /** @throws {ApiError} if `what` is none of the three. */
-function selectionOf({ what, method, url, projectId }: PurgeForm): CachePurge {
+function selectionOf({ what, method, url, project_id }: PurgeForm): CachePurge {
   if (what === 'resource') return { method: method as 'GET' | 'POST', url };
-  if (what === 'project') return { project_id: projectId };
+  if (what === 'project') return { project_id };
   if (what === 'all') return { all: true };
   throw invalidRequest('choose what to purge');
 }
@@ -44,10 +42,13 @@ async function show(request: PageRequest, given: PurgeForm, refused: string | nu
   return { title: 'Cache', section: 'cache', isLive: true, body, ...statusOf(refused) };
 }
 
-async function describeSelection({ what, method, url, projectId }: PurgeForm, request: PageRequest): Promise<string> {
+async function describeSelection(
+  { what, method, url, project_id: id }: PurgeForm,
+  request: PageRequest,
+): Promise<string> {
   if (what === 'resource') return `All variants of ${method} ${escapeBidi(url)}, in every project.`;
   if (what === 'all') return 'All responses of all projects.';
-  const { name } = await request.client.project(projectId);
+  const { name } = await request.client.project(id);
   return `All responses of ${escapeBidi(name)}.`;
 }
 
@@ -63,25 +64,18 @@ async function ask(request: PageRequest, given: PurgeForm, refused: string | nul
     back: 'cache',
     verb: 'Purge',
     isDangerous: true,
-    fields: [
-      ['what', given.what],
-      ['method', given.method],
-      ['url', given.url],
-      ['project_id', given.projectId],
-    ],
+    fields: Object.entries(given),
     refused,
     reason: request.form.get('reason') ?? '',
   });
   return { title, section: 'cache', body, ...statusOf(refused) };
 }
 
-const EMPTY_FORM: PurgeForm = { what: '', method: 'GET', url: '', projectId: '' };
-
 export const cacheRoutes = [
   get('/cache', (request) => show(request, EMPTY_FORM, null)),
-  get('/cache/purge', (request) => ask(request, purgeFormOf(request.query), null)),
+  get('/cache/purge', (request) => ask(request, formValues(request.query, EMPTY_FORM), null)),
   post('/cache/purge', (request) => {
-    const given = purgeFormOf(request.form);
+    const given = formValues(request.form, EMPTY_FORM);
     return changed(
       async () => `cache?purged=${await purge(request.changeClient, given)}`,
       (refused) => ask(request, given, refused),

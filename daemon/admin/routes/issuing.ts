@@ -8,6 +8,7 @@ import { type TokenFormValues, EMPTY_TOKEN_FORM, formLike } from '../pages/token
 import {
   allProjects,
   changed,
+  formValues,
   get,
   invalidRequest,
   type PageRequest,
@@ -25,11 +26,6 @@ async function newToken(request: PageRequest, given: TokenFormValues, refused: s
   const body = newTokenPage({ projects, given, like, refused });
   return { title: like ? 'Issue again' : 'New token', section: 'tokens', body, ...statusOf(refused) };
 }
-
-const formValuesOf = (form: URLSearchParams): TokenFormValues =>
-  Object.fromEntries(
-    Object.keys(EMPTY_TOKEN_FORM).map((name) => [name, (form.get(name) ?? '').trim()]),
-  ) as TokenFormValues;
 
 const MINUTES_PER: Readonly<Record<string, number>> = { minutes: 1, hours: 60, days: 24 * 60 };
 
@@ -69,7 +65,7 @@ function tokenCreateOf(given: TokenFormValues): TokenCreate {
 
 /** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */
 function issue(request: PageRequest): Promise<PageResponse> {
-  const given = formValuesOf(request.form);
+  const given = formValues(request.form, EMPTY_TOKEN_FORM);
   return changed(
     async () => {
       const { id, token } = await request.changeClient.createToken(tokenCreateOf(given)).catch(asFormError);
