@@ -97,8 +97,7 @@ describe('a session of the Admin UI', () => {
 
   it('P05 is invalid after the logout, including copies of its cookie, and after a restart', async () => {
     await browser.logIn(MANAGEMENT_TOKEN);
-    const thief = new TestBrowser(daemon.managementUrl);
-    for (const [name, cookie] of browser.cookies) thief.cookies.set(name, cookie);
+    const thief = browser.copy();
     expect(await isLoggedIn(thief)).to.equal(true);
 
     const seen = await browser.post('logout');
@@ -111,10 +110,7 @@ describe('a session of the Admin UI', () => {
 
     await daemon.stop();
     daemon = await startDaemon({ dir: daemon.dir });
-    const host = thief.host;
-    expect(
-      await isLoggedIn(Object.assign(new TestBrowser(daemon.managementUrl, { host }), { cookies: thief.cookies })),
-    ).to.equal(false);
+    expect(await isLoggedIn(thief.copy({ url: daemon.managementUrl }))).to.equal(false);
   });
 
   it('P05 does not end other sessions when it ends', async () => {
@@ -134,9 +130,7 @@ describe('a session of the Admin UI', () => {
     ] as const) {
       await daemon.stop();
       daemon = await startDaemon({ dir, env: { MANAGEMENT_TOKEN: token } });
-      const again = new TestBrowser(daemon.managementUrl, { host: browser.host });
-      for (const [name, cookie] of browser.cookies) again.cookies.set(name, cookie);
-      expect(await isLoggedIn(again)).to.equal(isValid);
+      expect(await isLoggedIn(browser.copy({ url: daemon.managementUrl }))).to.equal(isValid);
     }
   });
 
@@ -158,8 +152,7 @@ describe('a session of the Admin UI', () => {
 
   it('P17 is rejected under another host name of the same address', async () => {
     await browser.logIn(MANAGEMENT_TOKEN);
-    const rebound = new TestBrowser(daemon.managementUrl, { host: browser.host.replace('127.0.0.1', 'localhost') });
-    for (const [name, cookie] of browser.cookies) rebound.cookies.set(name, cookie);
+    const rebound = browser.copy({ host: browser.host.replace('127.0.0.1', 'localhost') });
     expect(await isLoggedIn(rebound)).to.equal(false);
   });
 

@@ -44,6 +44,14 @@ export class TestBrowser {
     this.host = options.host ?? new URL(url).host;
   }
 
+  /** A browser with the same cookies. */
+  copy({ url = this.url, host = this.host }: { url?: string; host?: string } = {}): TestBrowser {
+    const copy = new TestBrowser(url, { ...this.#options, host });
+    for (const [name, cookie] of this.cookies) copy.cookies.set(name, cookie);
+    copy.formToken = this.formToken;
+    return copy;
+  }
+
   /** @param to path relative to the base, or an absolute path. */
   get(to = '', headers: Fields = {}): Promise<PageResult> {
     return this.send('GET', to, headers);
