@@ -58,14 +58,6 @@ export class PendingDeliveries {
     return this.#all.size;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  all(): Iterable<PendingDelivery> {
-    return this.#all.values();
-  }
-
   has(id: string): boolean {
     return this.#all.has(id) || this.delivered.has(id);
   }
