@@ -156,7 +156,7 @@ export class Output extends Messages {
    * Prepares for a long list or a stream, with one line per item.
    *
    * @param fallback the format, unless CSV or one that evaluates each item was requested.
-   * @returns a function that writes a batch of items.
+   * @returns a function that writes a batch of items, and resolves when the reader has accepted them.
    */
   linesAs<T extends object>(fallback: 'table' | 'jsonl', view: View<T>): (items: readonly T[]) => Promise<void> {
     const { renderer } = this.#options;
@@ -164,11 +164,11 @@ export class Output extends Messages {
     let isBegun = false;
     return async (items) => {
       if (renderer) {
-        for (const item of items) this.#write(await renderer.next(item));
+        for (const item of items) await this.#writeAll(await renderer.next(item));
         return;
       }
       const text = this.#lines(items, view, items, format);
-      this.#write(isBegun && format === 'csv' ? text.slice(text.indexOf('\n') + 1) : text);
+      await this.#writeAll(isBegun && format === 'csv' ? text.slice(text.indexOf('\n') + 1) : text);
       isBegun = true;
     };
   }

@@ -1,4 +1,4 @@
-/** Finds out what config/build-info.ts reads. */
+/** Finds out what config/version.ts reads. */
 import { spawnSync } from 'node:child_process';
 import type { BuildInfo } from '../config/version.js';
 
