@@ -210,10 +210,6 @@ export class Crew implements Notifications {
 
   // ---- figures
 
-  get size(): number {
-    return this.#members.size;
-  }
-
   get figures(): Figures {
     return [...this.#members].reduce((sum, { figures }) => plus(sum, figures), this.#former);
   }

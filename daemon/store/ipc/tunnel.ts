@@ -31,10 +31,6 @@ export class Tunnels {
     });
   }
 
-  get size(): number {
-    return this.#open.size;
-  }
-
   /** @param ends the ends of the client's connection, for which it stands. */
   open(id: number, ends: ClientEnds): Tunnel {
     const tunnel = new Tunnel(
