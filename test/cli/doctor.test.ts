@@ -386,7 +386,7 @@ describe('llmp doctor', () => {
       expect({ exitCode, requests }).to.deep.equal({ exitCode: 9, requests: 0 });
     });
 
-    it('finds that there is no API where requests would go', async () => {
+    it('reports an upstream URL that is not an API', async () => {
       upstream.answer = responds({}, 404);
       const { of, exitCode } = await diagnosed();
       expect(of('upstream')).to.match(/^failed: .*responded with 404 to GET \/v1\/models.*UPSTREAM_BASE_URL/);

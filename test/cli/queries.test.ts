@@ -168,7 +168,7 @@ describe('queries of list commands', () => {
     }
   });
 
-  it('and options refuse a state that there is not, and one that is both wanted and not', async () => {
+  it('and options refuse an unknown state, and one that is both included and excluded', async () => {
     for (const given of ['dead', 'active,!revoked', '!revoked --state active', 'active --state !revoked'])
       expect((await here(`token list --state ${given}`)).exitCode, given).to.equal(2);
   });
