@@ -22,12 +22,16 @@ export const PORTKEY = "Portkey's gateway";
 const NO_HEADERS = { authorization: 'Bearer sk-wt-no-one-looks-at-this-one-0000000000000000000000000' };
 const PRINTS_ITS_URL = { prints: /listening (\S+)/ };
 
+/** It runs on the Node.js of the benchmark, so that it is the same for every daemon. */
 export function startProvider({ processes, cores }: Bench): Promise<Service> {
-  return processes.start({ ...ours('provider'), cores: cores.others }, PRINTS_ITS_URL);
+  return processes.start({ ...ours('provider', process.execPath), cores: cores.others }, PRINTS_ITS_URL);
 }
 
-export async function startForwarder({ processes, cores }: Bench, upstreamUrl: string): Promise<Measurable> {
-  const service = await processes.start({ ...ours('forwarder', upstreamUrl), cores: cores.measured }, PRINTS_ITS_URL);
+export async function startForwarder({ processes, cores, node }: Bench, upstreamUrl: string): Promise<Measurable> {
+  const service = await processes.start(
+    { ...ours('forwarder', node, upstreamUrl), cores: cores.measured },
+    PRINTS_ITS_URL,
+  );
   return { name: FORWARDER, service, target: { url: service.url, headers: NO_HEADERS } };
 }
 
@@ -48,8 +52,8 @@ export const startBareServer = (bench: Bench) => startAlone(bench, 'bare-server'
 /** Responds to chats itself: what Node alone takes. */
 const startProviderAlone = (bench: Bench) => startAlone(bench, 'provider');
 
-async function startAlone({ processes, cores }: Bench, script: string): Promise<Measurable> {
-  const program = { ...ours(script), name: 'bare node:http', cores: cores.measured };
+async function startAlone({ processes, cores, node }: Bench, script: string): Promise<Measurable> {
+  const program = { ...ours(script, node), name: 'bare node:http', cores: cores.measured };
   const service = await processes.start(program, PRINTS_ITS_URL);
   return { name: BARE_SERVER, service, target: { url: service.url, headers: NO_HEADERS } };
 }
@@ -95,13 +99,13 @@ http {
 `;
 
 /** `npm install --no-save @portkey-ai/gateway` installs it; NODE_PATH may name another place. */
-async function startPortkey({ processes, cores }: Bench, upstreamUrl: string): Promise<Measurable | null> {
+async function startPortkey({ processes, cores, node }: Bench, upstreamUrl: string): Promise<Measurable | null> {
   const script = portkeyScript();
   if (script === null) return null;
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const args = [script, '--headless', `--port=${port}`];
-  const program = { name: PORTKEY, command: process.execPath, args, cores: cores.measured };
+  const program = { name: PORTKEY, command: node, args, cores: cores.measured };
   const service = await processes.start(program, { answersAt: url });
   const headers = {
     ...NO_HEADERS,
@@ -123,8 +127,8 @@ function portkeyScript(): string | null {
   }
 }
 
-const ours = (script: string, ...args: string[]): Omit<Program, 'cores'> => ({
+const ours = (script: string, node: string, ...args: string[]): Omit<Program, 'cores'> => ({
   name: script,
-  command: process.execPath,
+  command: node,
   args: [join(import.meta.dirname, `${script}.js`), ...args],
 });

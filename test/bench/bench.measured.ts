@@ -63,6 +63,22 @@ describe('npm run bench', function () {
     expect(isAnythingLeft()).to.equal(false);
   });
 
+  it('measures the releases of Node.js whose paths are given', async () => {
+    const [code] = await start(
+      ...['runtimes', '--rounds', '1', '--seconds', '1', '--warm-up', '0'],
+      ...['--node', process.execPath],
+    );
+    expect(code, errors).to.equal(0);
+    const { rows, figures } = JSON.parse(output.trim().split('\n').at(-1) ?? '') as Output;
+    const name = `llmp, Node ${process.versions.node}`;
+    expect(rows.filter(({ service }) => service === name).map(({ workload }) => workload)).to.deep.equal([
+      'chats',
+      'hits',
+    ]);
+    for (const { what, value } of figures) expect(value, what).to.be.above(0);
+    expect(isAnythingLeft()).to.equal(false);
+  });
+
   it('ends everything it started when it is interrupted', async () => {
     const ended = start('capped', '--seconds', '60');
     await eventually('it is running', () => errors.includes('warming up'), 60_000);
@@ -83,7 +99,8 @@ describe('npm run bench', function () {
       const { options } = parseOptions(['--load', generator]);
       const target = { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, headers: {} };
       const cores = { measured: null, others: null };
-      const run = () => load({ processes, cores, options }, target, { connections: 2, seconds: 1 });
+      const run = () =>
+        load({ processes, cores, options, node: process.execPath }, target, { connections: 2, seconds: 1 });
       const failure = await run().catch((error: unknown) => error);
       expect(failure)
         .to.be.instanceOf(Failure)

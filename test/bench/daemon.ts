@@ -47,7 +47,7 @@ export async function startDaemon(
 
 /** Starts without a project. @param databasePath is created if it does not exist. */
 export async function spawnDaemon(
-  { processes, cores }: Bench,
+  { processes, cores, node }: Bench,
   upstreamUrl: string,
   databasePath: string,
   settings: Record<string, string> = {},
@@ -55,7 +55,7 @@ export async function spawnDaemon(
   const service = await processes.start(
     {
       name: 'llmp',
-      command: process.execPath,
+      command: node,
       args: [...NODE_FLAGS, '--', COMMAND, 'daemon'],
       env: {
         MANAGEMENT_TOKEN,

@@ -27,6 +27,7 @@ import { memory } from './profiles/memory.js';
 import { peers } from './profiles/peers.js';
 import { propagation } from './profiles/propagation.js';
 import { redisFrozen } from './profiles/redis-frozen.js';
+import { runtimes } from './profiles/runtimes.js';
 import { scale } from './profiles/scale.js';
 import { scalePostgres } from './profiles/scale-postgres.js';
 import { startup } from './profiles/startup.js';
@@ -58,6 +59,7 @@ const PROFILES: Record<string, Profile> = {
   lists,
   tui,
   peers,
+  runtimes,
 };
 
 async function main(processes: Processes): Promise<void> {
@@ -66,7 +68,7 @@ async function main(processes: Processes): Promise<void> {
   if (!profile) throw new UsageError(`no profile ${name}`);
   const cores = UNPINNED.has(name) ? { measured: null, others: null } : divideCores();
   const machine = `${describeMachine(cores)}, load by ${options.load}`;
-  const { rows, figures, warning } = await profile({ cores, options, processes });
+  const { rows, figures, warning } = await profile({ cores, options, processes, node: options.nodes[0] });
   console.log(`${machine}\n`);
   if (rows) console.log(`${rowTable(rows)}\n`);
   console.log(`${figureTable(figures)}\n`);

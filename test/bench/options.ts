@@ -12,10 +12,12 @@ export interface Options {
   streams: number;
   /** Of the profile `memory`: how long the load lasts. */
   minutes: number;
+  /** The executables of Node.js that run the daemon and the baselines. Only the profile `runtimes` uses more than the first. */
+  nodes: readonly [string, ...string[]];
 }
 
 export const USAGE =
-  'npm run bench -- [PROFILE] [--rounds N] [--seconds N] [--warm-up SECONDS] [--connections N] [--load wrk|autocannon] [--streams N] [--minutes N]';
+  'npm run bench -- [PROFILE] [--rounds N] [--seconds N] [--warm-up SECONDS] [--connections N] [--load wrk|autocannon] [--streams N] [--minutes N] [--node PATH]...';
 
 /** @throws {UsageError} */
 export function parseOptions(argv: string[]): { name: string; options: Options } {
@@ -34,6 +36,7 @@ export function parseOptions(argv: string[]): { name: string; options: Options }
       load,
       streams: wholeNumber('streams', values.streams, 1),
       minutes: wholeNumber('minutes', values.minutes, 1),
+      nodes: nodesOf(values.node),
     },
   };
 }
@@ -51,11 +54,17 @@ function parse(args: string[]) {
         streams: { type: 'string', default: '1000' },
         minutes: { type: 'string', default: '1' },
         load: { type: 'string', default: bestLoadGenerator() },
+        node: { type: 'string', multiple: true },
       },
     });
   } catch (error) {
     throw new UsageError((error as Error).message);
   }
+}
+
+function nodesOf(paths: readonly string[] = []): readonly [string, ...string[]] {
+  const [first = process.execPath, ...more] = paths;
+  return [first, ...more];
 }
 
 function wholeNumber(name: string, text: string, least: number): number {

@@ -8,6 +8,8 @@ export interface Bench {
   cores: Cores;
   options: Options;
   processes: Processes;
+  /** The executable of Node.js that runs the daemon and the baselines. */
+  node: string;
 }
 
 export interface Report {

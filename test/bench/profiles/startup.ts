@@ -7,7 +7,7 @@ import { median, medianOrNull, type Row } from '../figures.js';
 import { cpuMs } from '../machine.js';
 import type { Bench, Report } from '../run.js';
 
-interface Start {
+export interface Start {
   seconds: number;
   /** Null if the system does not report it. */
   cpuMs: number | null;
@@ -50,7 +50,7 @@ const rowOf = (database: string, starts: readonly Start[]): Row => ({
   'CPU ms': medianOrNull(starts.map((start) => start.cpuMs)),
 });
 
-async function startOnce(bench: Bench, upstreamUrl: string, databasePath: string): Promise<Start> {
+export async function startOnce(bench: Bench, upstreamUrl: string, databasePath: string): Promise<Start> {
   const begunMs = performance.now();
   const daemon = await spawnDaemon(bench, upstreamUrl, databasePath);
   await bench.processes.whileAllLive(ready(daemon.url), READY_WITHIN_MS, () => `not ready in ${READY_WITHIN_MS} ms`);
