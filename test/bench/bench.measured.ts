@@ -65,7 +65,7 @@ describe('npm run bench', function () {
 
   it('measures the releases of Node.js whose paths are given', async () => {
     const [code] = await start(
-      ...['runtimes', '--rounds', '1', '--seconds', '1', '--warm-up', '0'],
+      ...['runtimes', '--rounds', '1', '--seconds', '1', '--warm-up', '0', '--settle', '0'],
       ...['--node', process.execPath],
     );
     expect(code, errors).to.equal(0);

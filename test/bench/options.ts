@@ -8,6 +8,8 @@ export interface Options {
   warmUpSeconds: number;
   connections: number;
   load: LoadGenerator;
+  /** Until the memory of an idle daemon is read: V8 frees what the start allocated when nothing has happened for 15 seconds. */
+  settleSeconds: number;
   /** Of the profile `streams`: the number of concurrent streams. */
   streams: number;
   /** Of the profile `memory`: how long the load lasts. */
@@ -17,7 +19,7 @@ export interface Options {
 }
 
 export const USAGE =
-  'npm run bench -- [PROFILE] [--rounds N] [--seconds N] [--warm-up SECONDS] [--connections N] [--load wrk|autocannon] [--streams N] [--minutes N] [--node PATH]...';
+  'npm run bench -- [PROFILE] [--rounds N] [--seconds N] [--warm-up SECONDS] [--connections N] [--settle SECONDS] [--load wrk|autocannon] [--streams N] [--minutes N] [--node PATH]...';
 
 /** @throws {UsageError} */
 export function parseOptions(argv: string[]): { name: string; options: Options } {
@@ -34,6 +36,7 @@ export function parseOptions(argv: string[]): { name: string; options: Options }
       warmUpSeconds: wholeNumber('warm-up', values['warm-up'], 0),
       connections: wholeNumber('connections', values.connections, 1),
       load,
+      settleSeconds: wholeNumber('settle', values.settle, 0),
       streams: wholeNumber('streams', values.streams, 1),
       minutes: wholeNumber('minutes', values.minutes, 1),
       nodes: nodesOf(values.node),
@@ -51,6 +54,7 @@ function parse(args: string[]) {
         seconds: { type: 'string', default: '5' },
         'warm-up': { type: 'string', default: '2' },
         connections: { type: 'string', default: '16' },
+        settle: { type: 'string', default: '30' },
         streams: { type: 'string', default: '1000' },
         minutes: { type: 'string', default: '1' },
         load: { type: 'string', default: bestLoadGenerator() },

@@ -7,8 +7,6 @@ import { load, probe } from '../load.js';
 import { rssMb } from '../machine.js';
 import type { Bench, Report } from '../run.js';
 
-// V8 frees what the start allocated when nothing has happened for 15 seconds.
-const SETTLED_AFTER_MS = 30_000;
 const SAMPLE_EVERY_MS = 1_000;
 const S_PER_MINUTE = 60;
 const MS_PER_HOUR = 3_600_000;
@@ -27,7 +25,7 @@ export async function memory(bench: Bench): Promise<Report> {
   const daemon = await startDaemon(bench, provider.url);
   const target = await daemon.targetWithToken(0);
   await probe(target);
-  await sleep(SETTLED_AFTER_MS);
+  await sleep(bench.options.settleSeconds * 1_000);
   const idleMb = rssMb(daemon.pid, 'now');
 
   const samples: Sample[] = [];

@@ -15,8 +15,6 @@ import { compare, ratio, type RoundResult, type Rounds, rowsOf } from '../rounds
 import type { Bench, Report } from '../run.js';
 import { startOnce } from './startup.js';
 
-// V8 frees what the start allocated when nothing has happened for 15 seconds.
-const SETTLED_AFTER_MS = 30_000;
 const DAEMON = 'llmp';
 const CACHE = { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_BACKEND: 'memory', HTTP_CACHE_DEFAULT_TTL: '86400' };
 const CACHED = { 'cache-control': 'public, max-age=86400' };
@@ -34,7 +32,7 @@ export async function runtimes(bench: Bench): Promise<Report> {
   const provider = await startProvider(bench);
   const all: Runtime[] = [];
   for (const node of bench.options.nodes) all.push(await startRuntime({ ...bench, node }, provider.url));
-  await sleep(SETTLED_AFTER_MS);
+  await sleep(bench.options.settleSeconds * 1_000);
   for (const runtime of all) runtime.idleMb = rssOfTreeMb(runtime.daemon.service.pid);
 
   const chats = await compare(
