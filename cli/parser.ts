@@ -121,7 +121,7 @@ function nodesOf(
     });
   if (given.has('--version')) {
     const isVerbose = given.has('-v') || given.has('--verbose');
-    root.version(isVerbose ? versionLines() : readVersion(), '--version', 'print the version');
+    root.version(isVerbose && shell ? versionLines(shell.now()) : readVersion(), '--version', 'print the version');
   }
   declareOptions(root, GLOBAL_OPTIONS);
 

@@ -10,6 +10,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
+import { endOfSupport } from '../config/node-support.js';
 import type { Reloadable, Settings } from '../config/settings.js';
 import type { BuildContext } from './compose/context.js';
 import { buildCore, type Core } from './compose/core.js';
@@ -119,6 +120,9 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
   const { link = null, instanceId = randomUUID(), daemonId = instanceId } = options;
   const isPrimary = options.workers !== undefined && settings.workers > 1;
   neverRecord(settings.managementToken);
+  // Workers run with the Node.js of their primary.
+  const unsupported = link === null ? endOfSupport(process.versions.node, clock.now()) : null;
+  if (unsupported) log.warn(`${unsupported.problem}. ${unsupported.advice}`);
   const live = { current: reloadable };
   const shared = { settings, live, log, clock, version, databaseTimeouts, redisCommandMs };
   const heap = new HeapGuard(clock);

@@ -2,6 +2,7 @@
 import { command } from '../command.js';
 import { EXIT } from '../../console/failure.js';
 import type { View } from '../../console/table.js';
+import { endOfSupport } from '../../config/node-support.js';
 import { readBuildInfo, readVersion } from '../../config/version.js';
 
 export const introductionCommand = command({
@@ -44,10 +45,10 @@ const versionCommand = command({
   summary: 'print the version',
   examples: [['version -v', 'also print the build, the commit, and the versions of Node.js and SQLite']],
   options: {},
-  async run({ globals, output }) {
+  async run({ globals, output, shell }) {
     const info = versionInfo();
     if (output.format !== 'table') await output.one(info, versionView);
-    else output.text(globals.verbose ? versionLines() : `llmp ${info.version}`);
+    else output.text(globals.verbose ? versionLines(shell.now()) : `llmp ${info.version}`);
     return EXIT.done;
   },
 });
@@ -77,10 +78,13 @@ function versionInfo(): VersionInfo {
   return { version: readVersion(), built_at: builtAt, commit, node: process.version, sqlite };
 }
 
-/** For `-v`: the version, and a line for each other part. */
-export function versionLines(): string {
+/** For `-v`: the version, and a line for each other part. @param now in milliseconds since 1970. */
+export function versionLines(now: number): string {
   const { version, built_at: builtAt, commit, node, sqlite } = versionInfo();
-  const parts = { build: builtAt, commit, 'Node.js': node.replace(/^v/, ''), SQLite: sqlite };
+  const release = node.replace(/^v/, '');
+  const ended = endOfSupport(release, now);
+  const parts = { build: builtAt, commit, 'Node.js': release, SQLite: sqlite };
   const lines = Object.entries(parts).map(([name, part]) => `${name.padEnd(9)}${part ?? 'unknown'}`);
+  if (ended) lines.push('', `${ended.problem}. ${ended.advice}.`);
   return [`llmp ${version}`, ...lines].join('\n');
 }

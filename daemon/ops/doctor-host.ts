@@ -10,14 +10,16 @@ import {
   skipped,
   warning,
 } from './doctor-finding.js';
+import { endOfSupport } from '../../config/node-support.js';
 import { readNodeRange } from '../../config/version.js';
 
-export function nodeChecks(version = process.versions.node): CheckGroup {
-  return { check: 'node', run: () => node(version) };
+/** @param now in milliseconds since 1970. */
+export function nodeChecks(now: number, version = process.versions.node): CheckGroup {
+  return { check: 'node', run: () => node(version, now) };
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- has the type of the other checks
-async function* node(version: string): AsyncGenerator<Finding> {
+async function* node(version: string, now: number): AsyncGenerator<Finding> {
   const range = readNodeRange();
   const needed = range.replace(/^>=/, '');
   if (version.localeCompare(needed, 'en', { numeric: true }) < 0) {
@@ -26,7 +28,11 @@ async function* node(version: string): AsyncGenerator<Finding> {
       `Node.js ${version}; llmp needs ${needed} or newer`,
       'Install a newer release: https://nodejs.org',
     );
-  } else yield ok('node', `Node.js ${version} (${needed} or newer is required)`);
+    return;
+  }
+  const ended = endOfSupport(version, now);
+  if (ended) yield warning('node', ended.problem, ended.advice);
+  else yield ok('node', `Node.js ${version} (${needed} or newer is required)`);
 }
 
 export const descriptorChecks = (context: DoctorContext, limit = maxDescriptors()): CheckGroup =>

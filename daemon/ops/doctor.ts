@@ -22,6 +22,8 @@ const LIMIT_MS = 6_000;
 export interface DoctorOptions {
   env: NodeJS.ProcessEnv;
   envFile: string | undefined;
+  /** The current time in milliseconds since 1970. */
+  now: number;
   /** Further checks, which the caller defines, such as that of the terminal. */
   more?: readonly CheckGroup[];
   /** Time limit of each group of checks. */
@@ -34,6 +36,7 @@ export interface DoctorOptions {
 export async function runDoctor({
   env,
   envFile,
+  now,
   more = [],
   limitMs = LIMIT_MS,
   signal,
@@ -42,7 +45,7 @@ export async function runDoctor({
   const families = [
     settingsChecks(context, problems),
     fileChecks(context),
-    nodeChecks(),
+    nodeChecks(now),
     descriptorChecks(context),
     databaseChecks(context),
     auditChecks(context),

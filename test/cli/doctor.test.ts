@@ -25,6 +25,9 @@ interface Diagnosis extends Captured {
   of: (check: string) => string;
 }
 
+/** Every Node.js that the tests run with gets security fixes at this time. */
+const SUPPORTED = Date.parse('2026-04-30T12:00:00Z');
+
 describe('llmp doctor', () => {
   let dir: string;
   let upstream: StandIn;
@@ -50,8 +53,8 @@ describe('llmp doctor', () => {
     await upstream.stop();
   });
 
-  async function diagnosed(more: Record<string, string> = {}, args = ''): Promise<Diagnosis> {
-    const captured = await llmp(`doctor --json ${args}`.trim(), { env: { ...env, ...more } });
+  async function diagnosed(more: Record<string, string> = {}, args = '', nowMs = SUPPORTED): Promise<Diagnosis> {
+    const captured = await llmp(`doctor --json ${args}`.trim(), { env: { ...env, ...more }, nowMs });
     const { checks } = JSON.parse(captured.out) as { ok: boolean; checks: Finding[] };
     const of = (check: string) =>
       checks
@@ -483,11 +486,17 @@ describe('llmp doctor', () => {
     await once(silent, 'listening');
     const { port } = silent.address() as AddressInfo;
     const hanging = { ...env, UPSTREAM_BASE_URL: `http://127.0.0.1:${port}` };
-    const findings = await runDoctor({ env: hanging, envFile: undefined, limitMs: 500 });
+    const findings = await runDoctor({ env: hanging, envFile: undefined, now: SUPPORTED, limitMs: 500 });
     silent.close();
     const of = (check: string) => findings.filter((each) => each.check === check).map(({ evidence }) => evidence);
     expect(of('upstream')).to.deep.equal(['no response within 0.5 s']);
     expect(of('node')).to.have.lengthOf(1);
+  });
+
+  it('warns of a Node.js that gets no security fixes, and says what to install', async () => {
+    const { exitCode, of } = await diagnosed({}, '', Date.parse('2035-01-01'));
+    expect(exitCode).to.equal(0);
+    expect(of('node')).to.match(/^warning: Node\.js [\d.]+ has had no security fixes since [\d-]+ > Install /);
   });
 
   it('checks an existing systemd unit', async () => {

@@ -8,11 +8,17 @@ const PREFACE = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n';
 
 describe('a client that uses another protocol on the plain HTTP port', () => {
   let daemon: TestDaemon;
-  beforeEach(async () => (daemon = await startDaemon()));
+  /** The lines that the start wrote. */
+  let begun: number;
+  beforeEach(async () => {
+    daemon = await startDaemon();
+    begun = daemon.logged.length;
+  });
   afterEach(() => daemon.stop());
 
   const warnings = () =>
     daemon.logged
+      .slice(begun)
       .map((line) => JSON.parse(line) as { level: string; message: string; from?: string; connections?: number })
       .filter(({ level }) => level === 'warn');
 
