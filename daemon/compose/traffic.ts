@@ -15,7 +15,7 @@ import { type TokenSelfHandler, tokenSelfHandler } from '../http/server/token-se
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
 import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
-import { ParsingTurn } from '../http/proxy/paced-reads.js';
+import { ParsingTurn } from '../http/proxy/upstream-socket.js';
 import { MemoryBounds } from '../http/server/memory-bounds.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { BuildContext } from './context.js';

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { GatheredBytes } from '../core/gathered-bytes.js';
 import { HeldMemory, type MemoryLimit, PIECE_BYTES } from '../core/memory-limit.js';
-import type { RequestFields } from './fields.js';
-import { bodyTooLarge } from './shape.js';
+import { bodyTooLarge, type RequestFields } from './request-head.js';
 
 /** The client's connection ended before its request was complete. No response can be sent. */
 export class ClientGone extends Error {

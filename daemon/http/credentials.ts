@@ -6,7 +6,7 @@ import { percentDecodedForms } from '../core/percent.js';
 import { credentialInTarget, Refusal } from '../core/refusal.js';
 import { digestOf, isWellFormedSecret, SECRET_LENGTH, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
-import type { RequestFields } from './fields.js';
+import type { RequestFields } from './request-head.js';
 
 /** The credential of `Authorization: Bearer <credential>`. The scheme may be in any letter case and is followed by exactly one space. */
 export function bearerOf(authorization: string | undefined): string | null {

@@ -7,7 +7,7 @@ import { GatheredBytes } from '../core/gathered-bytes.js';
 import { Refusal } from '../core/refusal.js';
 import { ClientGone } from './body.js';
 import { ambiguityIn } from './json-text.js';
-import { bodyTooLarge } from './shape.js';
+import { bodyTooLarge } from './request-head.js';
 
 export interface SmallBodyOptions {
   clock: Clock;

@@ -1,5 +1,5 @@
 /** Which clients may get a response from the cache, which directives a request can send, and what a hit looks like. */
-import { VARY_BY_CARRIER } from '../../daemon/http/fields.js';
+import { VARY_BY_CARRIER } from '../../daemon/http/request-head.js';
 import { expect } from 'chai';
 import { TestClock } from '../support/clock.js';
 import { type Fields, head, type RawResponse } from '../support/raw.js';

@@ -1,4 +1,4 @@
-import { VARY_BY_CARRIER } from '../../daemon/http/fields.js';
+import { VARY_BY_CARRIER } from '../../daemon/http/request-head.js';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect } from 'chai';

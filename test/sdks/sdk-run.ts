@@ -5,7 +5,7 @@ import { expect } from 'chai';
 import { loadSettings } from '../../config/settings.js';
 import type { UpstreamAuth } from '../../daemon/api/vocabulary.js';
 import { mintSecret } from '../../daemon/core/token.js';
-import { CREDENTIAL_FIELDS } from '../../daemon/http/fields.js';
+import { CREDENTIAL_FIELDS } from '../../daemon/http/request-head.js';
 import { canary, secretsIn } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';

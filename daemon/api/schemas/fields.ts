@@ -74,7 +74,7 @@ export const upstreamBaseUrl = text(
   'an https URL such as https://api.openai.com, at most 488 characters',
 );
 
-// The same maximum length as a request target. The daemon also applies the rules for those targets (daemon/http/shape.ts).
+// The same maximum length as a request target. The daemon also applies the rules for those targets (daemon/http/request-head.ts).
 export const cachedUrl = text(
   (url) => url.length <= 8192 && url.startsWith('/'),
   { maxLength: 8192, pattern: '^/' },

@@ -21,7 +21,7 @@ import { DEFAULT_LIFETIME_MS, type ShownProject, type ShownToken, type TokenDraf
 import type { AdminSession } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
-import { isNormalizedTarget } from '../shape.js';
+import { isNormalizedTarget } from '../request-head.js';
 
 export const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));

@@ -6,12 +6,10 @@
  * is right for each later request with the same body.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Pass } from '../../core/account.js';
 import { BoundedBytes } from '../../core/content/bounded-bytes.js';
 import { isUsageEvent, requestingUsage } from '../../core/content/stream-options.js';
 import type { Refusal } from '../../core/refusal.js';
-import type { RequestFields } from '../fields.js';
-import { pathOf } from '../shape.js';
+import { pathOf, type RequestFields } from '../request-head.js';
 import type { Receiver } from './forwarder.js';
 import { EVENT_STREAM, latin1 } from './headers.js';
 
@@ -28,14 +26,12 @@ const ABOUT_BODY = new Set(['content-encoding', 'content-md5', 'digest', 'conten
 /** Headers of a response that are wrong once a part of it is removed. */
 const ABOUT_RESPONSE_BODY = new Set(['content-length', 'content-md5', 'digest', 'content-digest', 'repr-digest']);
 
-/** Whether a request may have to be changed, so that its body has to be waited for. */
+/** Whether a request of a project that wants it may have to be changed, so that its body has to be waited for. */
 export function mayLackUsage(
-  pass: Pick<Pass, 'missingUsage'> | null,
   req: IncomingMessage,
   { contentLength = '0' }: Pick<RequestFields, 'contentLength'>,
 ): boolean {
   return (
-    pass?.missingUsage === 'inject' &&
     req.method === 'POST' &&
     pathOf(req.url ?? '').endsWith('/chat/completions') &&
     IS_JSON.test(req.headers['content-type'] ?? '') && // Node parses these headers only when they are read.

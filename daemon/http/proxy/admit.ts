@@ -21,11 +21,10 @@ import type { RateLimits } from '../../core/rate-limit.js';
 import { loopDetected, type Refusal, unauthorized, unavailable } from '../../core/refusal.js';
 import { ClientGone } from '../body.js';
 import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../credentials.js';
-import { type RequestFields, withoutTokens } from '../fields.js';
-import type { Slot } from './connection-slots.js';
+import { checkShape, type RequestFields, withoutTokens } from '../request-head.js';
+import type { Slot } from './upstream-connection.js';
 import type { RecordOptions, RequestRecord } from './request-record.js';
-import { checkShape } from '../shape.js';
-import type { UnreadResponses } from '../unread-responses.js';
+import type { UnreadResponses } from '../connection-ends.js';
 
 /** Dependencies that requests and WebSocket handshakes share. */
 export interface AdmitOptions extends RecordOptions {

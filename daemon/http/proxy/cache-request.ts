@@ -6,8 +6,7 @@ import { fieldsOf, type FieldValues } from '../../core/cache/field-values.js';
 import type { CacheRequest } from '../../core/cache-transaction.js';
 import { isOptedIn, requestDirectivesOf } from '../../core/cache/request-directives.js';
 import type { RequestBody } from '../body.js';
-import type { RequestFields } from '../fields.js';
-import { pathOf } from '../shape.js';
+import { pathOf, type RequestFields } from '../request-head.js';
 
 /** Bodies above this size are not buffered for a cache lookup. */
 export const MAX_KEY_BODY_BYTES = 1024 * 1024;

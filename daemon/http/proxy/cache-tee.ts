@@ -4,7 +4,7 @@ import type { Refusal } from '../../core/refusal.js';
 import type { CacheTransaction } from '../../core/cache-transaction.js';
 import type { Forwarding, Receiver } from './forwarder.js';
 import { asUpstreamHeaders, storableHeadOf } from './stored-headers.js';
-import { IdleTimer, type IdleTimers } from './timeouts/idle-timers.js';
+import { IdleTimer, type IdleTimers } from './timeouts.js';
 
 export interface CacheTeeOptions {
   admission: Pick<Admission, 'addCompanion' | 'finish'>;

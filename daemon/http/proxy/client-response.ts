@@ -6,7 +6,7 @@ import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import type { Outcome } from '../../core/events.js';
 import { clientOf } from '../client-families.js';
-import { closeAfterRequest } from '../connection-ends.js';
+import { closeAfterRequest, type UnreadResponses } from '../connection-ends.js';
 import { EventBoundary, terminationEvent } from './termination-notice.js';
 import { clientResponseHeaders, EVENT_STREAM, recordableId } from './headers.js';
 import { replayHeaders } from './stored-headers.js';
@@ -16,7 +16,6 @@ import { wordingFor, type WordingSettings } from '../wording.js';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import { Outlet } from '../outlet.js';
 import type { Scheduler, TurnTask } from '../scheduler.js';
-import type { UnreadResponses } from '../unread-responses.js';
 
 /** Headers of every refusal on /v1. */
 export const REFUSAL_HEADERS = { 'X-PROXY-CACHE': 'miss' };

@@ -5,7 +5,7 @@
  *       body        small ones are buffered, large ones streamed: body.ts          408 413
  *   6   cache       replay a stored response: core/cache-transaction.ts            504
  *   7   upstream    draw one use, swap the key, stream both ways:
- *                   connection-slots.ts, upstream-exchange.ts, client-response.ts  413 429 502 503 504
+ *                   upstream-exchange.ts, client-response.ts                       413 429 502 503 504
  *   8   record      publish one RequestEnded value: request-record.ts
  *
  * and the ways in which it ends early: it is refused, cut or drained, or its client leaves.
@@ -26,19 +26,17 @@ import { type BodyReceiver, ClientGone, hasBody, isBufferable, type RequestBody,
 import { cut, linger } from '../connection-ends.js';
 import type { CorsSettings } from '../cors.js';
 import { type PresentedToken, presentedTokenIn } from '../credentials.js';
-import type { RequestFields } from '../fields.js';
+import { checkExpectation, type RequestFields } from '../request-head.js';
 import { asRefusal } from '../problems.js';
 import type { TurnTask } from '../scheduler.js';
-import { checkExpectation } from '../shape.js';
 import type { WordingSettings } from '../wording.js';
 import { MAX_EXTENDED_BODY_BYTES, mayLackUsage } from './added-usage.js';
 import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, drawUse, unlessEnded } from './admit.js';
 import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
 import { ClientResponse } from './client-response.js';
-import type { Slot } from './connection-slots.js';
+import type { Slot } from './upstream-connection.js';
 import { RequestRecord } from './request-record.js';
-import type { IdleTimers } from './timeouts/idle-timers.js';
-import { TransferTimeouts } from './timeouts/transfer-timeouts.js';
+import { type IdleTimers, TransferTimeouts } from './timeouts.js';
 import { type OpenExchange, UpstreamExchange } from './upstream-exchange.js';
 import type { Upstream, Upstreams } from './upstreams.js';
 
@@ -160,7 +158,7 @@ export class Exchange
     const isOfKey = options.cache !== null && bodyIsPartOfKey(req, fields);
     const collectedBytes = Math.max(
       isOfKey ? MAX_KEY_BODY_BYTES : 0,
-      mayLackUsage(pass, req, fields) ? MAX_EXTENDED_BODY_BYTES : 0,
+      pass.missingUsage === 'inject' && mayLackUsage(req, fields) ? MAX_EXTENDED_BODY_BYTES : 0,
     );
     return new Upload(req, this, {
       timeouts,

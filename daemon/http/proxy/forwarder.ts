@@ -4,18 +4,19 @@ import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
-import type { ParsingTurn } from './paced-reads.js';
+import type { ParsingTurn } from './upstream-socket.js';
 import { Refusal } from '../../core/refusal.js';
 import { GatheredBytes } from '../../core/gathered-bytes.js';
 import type { RequestBody } from '../body.js';
-import { ConnectionSlots, type Slot } from './connection-slots.js';
 import {
   type Connect,
-  type ParsedResponse,
-  UpstreamConnection,
+  ConnectionSlots,
   connectWithin,
-  MAX_RESPONSE_HEADER_BYTES,
   type LiveTimeouts,
+  MAX_RESPONSE_HEADER_BYTES,
+  type ParsedResponse,
+  type Slot,
+  UpstreamConnection,
 } from './upstream-connection.js';
 import type { OpenTunnel } from './upstream-tunnel.js';
 

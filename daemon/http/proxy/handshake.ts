@@ -2,7 +2,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { holdsToken } from '../../core/token-in-text.js';
 import { framingOf, hasBody } from '../body.js';
-import type { RequestFields } from '../fields.js';
+import type { RequestFields } from '../request-head.js';
 import { type AddedHeaders, upstreamRequestHeaders } from './headers.js';
 
 /** Whether a request is a WebSocket handshake. A request for another protocol is served as if it had no `Upgrade` header. */

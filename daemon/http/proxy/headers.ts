@@ -1,4 +1,4 @@
-/** Headers for the upstream and for the client. Both lists are built from scratch, never edited in place; the headers that are dropped are listed here and in fields.ts. */
+/** Headers for the upstream and for the client. Both lists are built from scratch, never edited in place; the headers that are dropped are listed here and in request-head.ts. */
 import type { UpstreamAuth } from '../../api/vocabulary.js';
 import { MASK } from '../../core/masking.js';
 import type { CorsFields } from '../cors.js';
@@ -10,7 +10,7 @@ import {
   memoizedByName,
   type RequestFields,
   VARY_BY_CARRIER,
-} from '../fields.js';
+} from '../request-head.js';
 
 /** What a forwarded request gets from the project and from this proxy. */
 export interface AddedHeaders {

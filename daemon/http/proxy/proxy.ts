@@ -6,7 +6,7 @@ import type { Refusal } from '../../core/refusal.js';
 import { REFUSAL_HEADERS } from './client-response.js';
 import { Exchange, type ExchangeOptions, type ProxyState } from './exchange.js';
 import { recordUnreadable, type UnreadableRequest } from './request-record.js';
-import { IdleTimers } from './timeouts/idle-timers.js';
+import { IdleTimers } from './timeouts.js';
 
 export type ProxyHandler = (req: IncomingMessage, res: ServerResponse, expectsContinue: boolean) => void;
 

@@ -14,9 +14,8 @@ import { pathWithoutSecrets } from '../../core/token-in-text.js';
 import type { Completed, Scheduler } from '../scheduler.js';
 import type { AddressOf } from '../client-address.js';
 import { requestIdOf } from '../credentials.js';
-import type { RequestFields } from '../fields.js';
+import { pathOf, type RequestFields } from '../request-head.js';
 import { codeOf, statusOf } from '../problems.js';
-import { pathOf } from '../shape.js';
 
 // Never sent. nginx introduced this status for a client that disconnects before it gets a response; it is widely used for that.
 const CLIENT_CLOSED_STATUS = 499;

@@ -3,7 +3,7 @@ import type { ResponseHead } from '../../core/cache/caching.js';
 import { fieldsOf } from '../../core/cache/field-values.js';
 import type { StoredResponse } from '../../core/ports.js';
 import type { Ages } from '../../core/cache/request-directives.js';
-import { connectionOptions, memoizedByName } from '../fields.js';
+import { connectionOptions, memoizedByName } from '../request-head.js';
 import {
   connectionOf,
   EVENT_STREAM,

@@ -9,7 +9,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Upgrade, type UpgradeOptions } from './upgrade.js';
-import { IdleTimers } from './timeouts/idle-timers.js';
+import { IdleTimers } from './timeouts.js';
 
 export interface Upgrades {
   /** @param early bytes that the client sent after its handshake. */

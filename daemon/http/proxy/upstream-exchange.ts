@@ -7,17 +7,16 @@ import type { Outcome } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import type { RequestBody } from '../body.js';
-import type { RequestFields } from '../fields.js';
+import type { RequestFields } from '../request-head.js';
 import { askingForUsage, mayLackUsage, UsageFilter } from './added-usage.js';
 import { isUnsafe } from './cache-request.js';
 import { CacheTee } from './cache-tee.js';
 import type { ClientResponse } from './client-response.js';
-import type { Slot } from './connection-slots.js';
+import type { Slot } from './upstream-connection.js';
 import type { Forwarding, Receiver } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
 import type { RequestRecord } from './request-record.js';
-import type { IdleTimers } from './timeouts/idle-timers.js';
-import type { TransferTimeouts } from './timeouts/transfer-timeouts.js';
+import type { IdleTimers, TransferTimeouts } from './timeouts.js';
 import type { Upstream } from './upstreams.js';
 
 const END_OF_EVENT = Buffer.from('\n\n');
@@ -71,7 +70,9 @@ export class UpstreamExchange implements Receiver {
     record.forwardedAtMs = nowMs;
     exchange.timeouts.waitForUpstream(nowMs);
     const asking =
-      Buffer.isBuffer(body) && mayLackUsage(pass, req, fields) ? askingForUsage(body, fields.forwarded) : null;
+      Buffer.isBuffer(body) && pass.missingUsage === 'inject' && mayLackUsage(req, fields)
+        ? askingForUsage(body, fields.forwarded)
+        : null;
     const headers = upstreamRequestHeaders(asking ? { ...fields, forwarded: asking.forwarded } : fields, {
       upstreamKey: pass.upstreamKey,
       upstreamAuth: pass.upstreamAuth,

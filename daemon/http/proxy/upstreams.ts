@@ -9,7 +9,7 @@ import { isReachedDirectly } from '../../../config/urls.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { rememberingLookup } from './dns-lookup.js';
-import type { ParsingTurn } from './paced-reads.js';
+import type { ParsingTurn } from './upstream-socket.js';
 import { Forwarder, type ForwarderOptions } from './forwarder.js';
 import { type ForwardUpgrade, upgradesAt } from './http-proxy.js';
 import { connectWithin, type LiveTimeouts } from './upstream-connection.js';

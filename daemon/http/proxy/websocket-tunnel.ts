@@ -14,7 +14,7 @@ import { asRefusal } from '../problems.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 import type { RequestRecord } from './request-record.js';
 import { closingNotice } from './termination-notice.js';
-import type { IdleTimer } from './timeouts/idle-timers.js';
+import type { IdleTimer } from './timeouts.js';
 import { FrameReader } from './websocket-frames.js';
 import { isOfResponses, reportsErrors, type WebSocketUses } from './websocket-uses.js';
 

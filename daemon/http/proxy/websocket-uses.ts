@@ -11,7 +11,7 @@ import type { RateLimits } from '../../core/rate-limit.js';
 import type { Refusal } from '../../core/refusal.js';
 import { asRefusal } from '../problems.js';
 import { malformedResponse } from './http-proxy.js';
-import { pathOf } from '../shape.js';
+import { pathOf } from '../request-head.js';
 import type { ConnectionPart, RequestRecord } from './request-record.js';
 
 /** More responses are not under way at a time; the client waits. */

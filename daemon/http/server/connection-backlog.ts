@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
+import type { Clock } from '../../core/ports.js';
 import {
   type ChunkCount,
   joiningChunks,
@@ -37,17 +38,15 @@ const MIN_MEAN_CHUNK_BYTES = 15;
 /** How long a connection counts as pipelining after a request waited on it. */
 const PIPELINING_WINDOW_MS = 2_000;
 
-/** The owner of all backlogs: `Intake`. */
-export interface BacklogOwner {
-  readonly scheduler: Pick<Scheduler, 'add'>;
-  /** Monotonic time. */
-  readonly nowMs: number;
-  readonly memory: MemoryLimit;
+export interface BacklogOptions {
+  clock: Clock;
+  memory: MemoryLimit;
+  scheduler: Pick<Scheduler, 'add'>;
 }
 
 /** Input of one connection that is not served yet. Its parser is paused when too many requests wait. */
 export class ConnectionBacklog {
-  readonly #owner: BacklogOwner;
+  readonly #options: BacklogOptions;
   readonly #socket: ParsedSocket;
   readonly #parser: Parser;
   /** Refuses the request whose body is being sent. */
@@ -99,8 +98,8 @@ export class ConnectionBacklog {
   };
 
   /** @param refuse refuses the request whose body is being sent, because its chunks are too small. */
-  constructor(owner: BacklogOwner, socket: ParsedSocket, parser: Parser, refuse: () => void) {
-    this.#owner = owner;
+  constructor(options: BacklogOptions, socket: ParsedSocket, parser: Parser, refuse: () => void) {
+    this.#options = options;
     this.#refuse = refuse;
     this.#socket = socket;
     this.#parser = parser;
@@ -140,7 +139,7 @@ export class ConnectionBacklog {
 
   /** Whether the client pipelines: it sends requests before earlier ones are answered, now or a moment ago. */
   get isPipelining(): boolean {
-    return this.#waitedAtMs > this.#owner.nowMs - PIPELINING_WINDOW_MS;
+    return this.#waitedAtMs > this.#options.clock.monotonic() - PIPELINING_WINDOW_MS;
   }
 
   /** Since when the incomplete head of a request is waited for (monotonic); Infinity if there is none. */
@@ -168,7 +167,7 @@ export class ConnectionBacklog {
   }
 
   requestQueued(req: IncomingMessage): void {
-    this.#waitedAtMs = this.#owner.nowMs;
+    this.#waitedAtMs = this.#options.clock.monotonic();
     this.#waiting += 1;
     this.#textCount += req.rawHeaders.length;
     if (this.#waiting >= MAX_WAITING && this.#isReading) this.#stopReading();
@@ -177,7 +176,7 @@ export class ConnectionBacklog {
 
   requestDequeued(): void {
     if (this.#waiting === 0) return; // The connection was released.
-    this.#waitedAtMs = this.#owner.nowMs;
+    this.#waitedAtMs = this.#options.clock.monotonic();
     // It is not known which bytes belong to which request: each takes an equal share, and nothing of the incomplete head.
     this.#readBytes -= Math.floor((this.#readBytes - this.#headBytes) / this.#waiting);
     this.#textCount -= Math.floor(this.#textCount / this.#waiting);
@@ -221,8 +220,8 @@ export class ConnectionBacklog {
     }
     const texts = this.#textCount + (this.#isReadingHead ? this.#parser._headers.length : 0);
     const requests = this.#waiting * REQUEST_BYTES;
-    if (!this.#holdsMemory) this.#sinceMs = this.#owner.nowMs;
-    this.#memory ??= new HeldMemory(this.#owner.memory, () => {
+    if (!this.#holdsMemory) this.#sinceMs = this.#options.clock.monotonic();
+    this.#memory ??= new HeldMemory(this.#options.memory, () => {
       this.#socket.destroy();
     });
     this.#memory.isUnknown = this.#isReadingHead && this.#waiting === 0;
@@ -233,7 +232,7 @@ export class ConnectionBacklog {
     if (this.#isResuming) return;
     this.#isResuming = true;
     if (this.#isReading && this.#parse !== null) this.#stopReading();
-    this.#owner.scheduler.add(() => {
+    this.#options.scheduler.add(() => {
       this.#isResuming = false;
       this.#resume();
     }, when);

@@ -3,12 +3,11 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import type { Live } from '../../../config/settings.js';
 import type { Clock, Log } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
-import type { MemoryBounds } from './memory-bounds.js';
+import type { MemoryBounds, Urgency } from './memory-bounds.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { requestIdOf } from '../credentials.js';
 import { type HttpSocket, limitConnections, linger, type OpenConnections } from '../connection-ends.js';
 import { isHandshake } from '../proxy/handshake.js';
-import type { Urgency } from './intake.js';
 import type { UnknownPathErrors } from './unknown-path.js';
 import { asRefusal, sendProblem } from '../problems.js';
 import { cacheFields, isPath, type Proxy } from '../proxy/proxy.js';
@@ -19,7 +18,7 @@ import {
   MAX_HEADERS,
   MAX_TARGET_LENGTH,
   targetNotNormalized,
-} from '../shape.js';
+} from '../request-head.js';
 import { isTokenSelf, type TokenSelfHandler } from './token-self.js';
 import { refuseUnreadable } from './unreadable.js';
 import type { Upgrades } from '../proxy/upgrades.js';

@@ -15,10 +15,9 @@ import type { Duplex } from 'node:stream';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import { Refusal } from '../../core/refusal.js';
 import { requestIdOf } from '../credentials.js';
-import { HOP_BY_HOP } from '../fields.js';
+import { HOP_BY_HOP, MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET_LENGTH } from '../request-head.js';
 import { Outlet } from '../outlet.js';
 import { sendProblem } from '../problems.js';
-import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET_LENGTH } from '../shape.js';
 import type { MemoryBounds } from './memory-bounds.js';
 import { type HttpServer, isProbe } from './server.js';
 

@@ -15,10 +15,9 @@ import type { Token } from '../../core/token.js';
 import type { AddressOf } from '../client-address.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { checkNoCredentialIn, presentedTokenIn, requestIdOf } from '../credentials.js';
-import { type RequestFields, VARY_BY_CARRIER } from '../fields.js';
+import { checkShape, pathOf, type RequestFields, VARY_BY_CARRIER } from '../request-head.js';
 import { asRefusal, sendProblem } from '../problems.js';
 import { REFUSAL_HEADERS } from '../proxy/client-response.js';
-import { checkShape, pathOf } from '../shape.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 
 /** A token, and the header that its project's provider takes the key in. */

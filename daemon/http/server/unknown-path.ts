@@ -6,7 +6,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { ErrorFormat } from '../error-format.js';
-import { isHost } from '../shape.js';
+import { isHost } from '../request-head.js';
 import { type Wording, wordingFor, wordingForUnreadable, type WordingSettings } from '../wording.js';
 
 export interface UnknownPathErrors {

@@ -6,15 +6,14 @@ import { LogThrottle } from '../../core/log-throttle.js';
 import type { Clock, Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { requestIdOf } from '../credentials.js';
-import { cut, type HttpSocket, isLingering, linger, LINGER_MS } from '../connection-ends.js';
-import type { Intake } from './intake.js';
+import { cut, type HttpSocket, isLingering, linger, LINGER_MS, type UnreadResponses } from '../connection-ends.js';
+import type { Intake } from './memory-bounds.js';
 import type { UnknownPathErrors } from './unknown-path.js';
 import { PAUSED_CODE, SMALL_CHUNKS_CODE } from './parser.js';
 import { problemResponse, sendProblem, statusOf } from '../problems.js';
 import { cacheFields, type Proxy } from '../proxy/proxy.js';
 import type { UnreadableRequest } from '../proxy/request-record.js';
-import { headersTooLarge, MAX_TARGET_LENGTH, methodNotAllowed } from '../shape.js';
-import type { UnreadResponses } from '../unread-responses.js';
+import { headersTooLarge, MAX_TARGET_LENGTH, methodNotAllowed } from '../request-head.js';
 import type { Wording } from '../wording.js';
 
 type ParserError = NodeJS.ErrnoException & { rawPacket?: Buffer; bytesParsed?: number };

@@ -1,7 +1,7 @@
 /** Where a client may send its token: every subset of the carriers with every kind of credential, on requests and WebSocket handshakes. */
 import { expect } from 'chai';
 import { mintSecret } from '../../../daemon/core/token.js';
-import { OTHER_CARRIERS } from '../../../daemon/http/fields.js';
+import { OTHER_CARRIERS } from '../../../daemon/http/request-head.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { type Fields, head, type RawResponse, WEBSOCKET } from '../../support/raw.js';

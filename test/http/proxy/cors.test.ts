@@ -1,4 +1,4 @@
-import { VARY_BY_CARRIER } from '../../../daemon/http/fields.js';
+import { VARY_BY_CARRIER } from '../../../daemon/http/request-head.js';
 import { expect } from 'chai';
 import { loadSettings } from '../../../config/settings.js';
 import { MANAGEMENT_TOKEN } from '../../support/daemon.js';

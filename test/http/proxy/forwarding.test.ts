@@ -1,4 +1,4 @@
-import { VARY_BY_CARRIER } from '../../../daemon/http/fields.js';
+import { VARY_BY_CARRIER } from '../../../daemon/http/request-head.js';
 import { expect } from 'chai';
 import { head, type RawResponse } from '../../support/raw.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';

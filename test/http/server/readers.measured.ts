@@ -36,11 +36,16 @@ import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
 import { EventBoundary } from '../../../daemon/http/proxy/termination-notice.js';
 import { FrameReader } from '../../../daemon/http/proxy/websocket-frames.js';
 import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/credentials.js';
-import { readFields, withoutTokens } from '../../../daemon/http/fields.js';
+import {
+  isNormalizedTarget,
+  MAX_HEADER_BYTES,
+  MAX_TARGET_LENGTH,
+  readFields,
+  withoutTokens,
+} from '../../../daemon/http/request-head.js';
 import { clientResponseHeaders } from '../../../daemon/http/proxy/headers.js';
 import { ambiguityIn } from '../../../daemon/http/json-text.js';
 import { pageRequest } from '../../../daemon/http/manage/paging.js';
-import { isNormalizedTarget, MAX_HEADER_BYTES, MAX_TARGET_LENGTH } from '../../../daemon/http/shape.js';
 import { tokenFilter } from '../../../daemon/http/manage/wire.js';
 import { wordingFor } from '../../../daemon/http/wording.js';
 import { maskText } from '../../../daemon/process/log.js';

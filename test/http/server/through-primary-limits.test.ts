@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { MemoryLimit } from '../../../daemon/core/memory-limit.js';
 import { type Connect, throughPrimary } from '../../../daemon/http/server/through-primary.js';
-import { UnreadResponses } from '../../../daemon/http/unread-responses.js';
+import { UnreadResponses } from '../../../daemon/http/connection-ends.js';
 import { TestClock } from '../../support/clock.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';

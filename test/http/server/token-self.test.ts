@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { Environment } from '../../../config/settings.js';
 import type { TokenSelf } from '../../../daemon/api/token-self.js';
 import { mintSecret } from '../../../daemon/core/token.js';
-import { OTHER_CARRIERS, VARY_BY_CARRIER } from '../../../daemon/http/fields.js';
+import { OTHER_CARRIERS, VARY_BY_CARRIER } from '../../../daemon/http/request-head.js';
 import { type DatabaseOutage, makeDatabaseUnreachable } from '../../support/database-outage.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { ask, type Fields, head, type RawResponse } from '../../support/raw.js';

@@ -1,5 +1,5 @@
 /** An upstream whose every response names the request that it answers, and that fails in all the ways in which upstreams fail. */
-import type { Slot } from '../../../daemon/http/proxy/connection-slots.js';
+import type { Slot } from '../../../daemon/http/proxy/upstream-connection.js';
 import type { Forwarder, Forwarding, Receiver, UpstreamRequest } from '../../../daemon/http/proxy/forwarder.js';
 import type { Upstream as ProxyUpstream, Upstreams } from '../../../daemon/http/proxy/upstreams.js';
 import { Refusal } from '../../../daemon/core/refusal.js';
