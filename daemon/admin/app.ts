@@ -16,7 +16,7 @@ import { requireSameOrigin, sessionGuard } from './session-guard.js';
 import { Problem, problemIn, problemPage } from './problem.js';
 import type { PageStreams } from './page-streams.js';
 import { type Renderer, rendering } from './render.js';
-import { auditRoutes } from './routes/audit.js';
+import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './routes/cache.js';
 import { eventRoutes } from './routes/events.js';
 import { logInHandlers } from './routes/log-in.js';

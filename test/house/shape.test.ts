@@ -72,7 +72,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'helmet', 'react', 'react-dom'],
   },
   'daemon/admin/pages': {
-    folders: ['daemon/admin/pages', 'daemon/api', 'console/columns'],
+    folders: ['daemon/admin', 'daemon/api', 'console/columns'],
     packages: ['react'],
     node: [],
   },

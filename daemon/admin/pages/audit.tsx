@@ -1,28 +1,30 @@
-import { AUDIT_COLUMNS } from '../../../console/columns/audit.js';
+import { AUDIT_COLUMNS, AUDIT_FIELDS } from '../../../console/columns/audit.js';
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, exact } from '../../api/formats.js';
-import type { WireAuditRecord } from '../../api/contract.js';
+import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
+import { exported, pagesOf } from '../export.js';
+import { allProjects, get, hoursOf, listPage, type PageRequest, parametersOf, statusOf } from '../page-request.js';
+import { withTokenId } from '../token-filter.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { type Choices, FilterForm, filterFields } from './fields.js';
+import { type Choices, filterFields, FilterForm } from './fields.js';
 import { Link } from './frame.js';
-import { ProjectLink, TokenLink } from './formats.js';
+import { escapeBidi, Name, OutcomeMark, ProjectLink, Time, TokenLink } from './formats.js';
 import {
   EmptyState,
+  ErrorNotice,
   Exports,
   fact,
   Facts,
-  idCode,
   type FilteredListProps,
+  idCode,
   NoMatches,
   Paging,
-  ErrorNotice,
   Table,
 } from './parts.js';
-import { Name, OutcomeMark, escapeBidi, Time } from './formats.js';
 
-export interface AuditProps extends FilteredListProps {
+interface AuditProps extends FilteredListProps {
   records: readonly WireAuditRecord[];
 }
 
@@ -34,7 +36,7 @@ const SINCE = [
   ['720', 'last 30 days'],
 ] as const;
 
-export function auditPage({ records, next, query, projects, refused }: AuditProps) {
+function AuditPage({ records, next, query, projects, refused }: AuditProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'cursor' && value !== '');
   return (
     <>
@@ -80,7 +82,7 @@ function AuditFilter({ query, projects }: Pick<AuditProps, 'query' | 'projects'>
   );
 }
 
-export interface RecordTableProps {
+interface RecordTableProps {
   id: string;
   label: string;
   records: readonly WireAuditRecord[];
@@ -115,7 +117,7 @@ const COLUMNS = tableColumns(AUDIT_COLUMNS, {
   ),
 }).sort((one, other) => Number(other.id === 'action') - Number(one.id === 'action'));
 
-export function recordPage({ record }: { record: WireAuditRecord }) {
+function RecordPage({ record }: { record: WireAuditRecord }) {
   const { token, project } = subjectsOf(record);
   return (
     <>
@@ -151,3 +153,40 @@ function Details({ details }: { details: Record<string, unknown> }) {
     </section>
   );
 }
+
+// ---- routes
+
+const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
+
+async function filterOf({ client, query }: PageRequest): Promise<AuditQuery> {
+  const since = hoursOf(query, 'since_hours');
+  return { ...(await withTokenId(client, parametersOf(query, FILTERS))), ...(since && { since }) };
+}
+
+async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAuditRecord[]> {
+  const { cursor = null, ...filter } = await filterOf(request);
+  yield* pagesOf((paging) => request.client.auditRecords({ ...filter, ...paging }), cursor);
+}
+
+export const auditRoutes = [
+  get('/audit', async (request) => {
+    const { client, query } = request;
+    const [projects, { items, ...page }] = await Promise.all([
+      allProjects(client),
+      listPage(async () => client.auditRecords(await filterOf(request))),
+    ]);
+    return {
+      title: 'Audit',
+      section: 'audit',
+      // Only the first page refreshes: older records must not move while they are read.
+      isLive: !query.has('cursor'),
+      body: <AuditPage records={items} {...page} query={query} projects={projects} />,
+      ...statusOf(page.refused),
+    };
+  }),
+  get('/audit/export', (request) => exported(request, 'audit', AUDIT_FIELDS, allRecords(request))),
+  get('/audit/:id', async ({ client, id }) => {
+    const record = await client.auditRecord(id);
+    return { title: `Audit: ${record.action}`, section: 'audit', body: <RecordPage record={record} /> };
+  }),
+];
