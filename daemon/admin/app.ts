@@ -17,7 +17,7 @@ import { Problem, problemIn, problemPage } from './problem.js';
 import type { PageStreams } from './page-streams.js';
 import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './pages/audit.js';
-import { cacheRoutes } from './routes/cache.js';
+import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './routes/events.js';
 import { logInHandlers } from './routes/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
