@@ -23,7 +23,7 @@ import { logInHandlers } from './routes/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
-import { topRoutes } from './routes/top.js';
+import { topRoutes } from './pages/top.js';
 import { usageRoutes } from './routes/usage.js';
 import type { Route } from './page-request.js';
 

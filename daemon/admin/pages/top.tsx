@@ -1,10 +1,12 @@
-/** The busiest tokens, projects or models of the last minutes or hours. */
+/** The busiest tokens, projects or models of the last minutes or hours: a page and exports. */
 import { shortId } from '../../../console/columns/cell-text.js';
-import { topColumns } from '../../../console/columns/top.js';
-import type { WireTop, WireTopRow } from '../../api/contract.js';
+import { topColumns, topFields } from '../../../console/columns/top.js';
+import type { TopQuery, WireTop, WireTopRow } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
 import { moreRowsOf, PERIODS, PLURALS } from '../../api/top-words.js';
 import {
+  DEFAULT_TOP_ROWS,
+  MAX_TOP_ROWS,
   MODEL_PART_PATTERN,
   TOP_DIMENSIONS,
   TOP_WINDOWS,
@@ -13,22 +15,22 @@ import {
   type TopWindow,
   UUID_PATTERN,
 } from '../../api/vocabulary.js';
+import { exported } from '../export.js';
+import { allProjects, attempt, choiceOf, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
+import { withTokenId } from '../token-filter.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { FilterForm, filterFields } from './fields.js';
+import { filterFields, FilterForm } from './fields.js';
 import { capitalized, escapeBidi, Time } from './formats.js';
 import { Link } from './frame.js';
 import { ChoiceLinks, CommandLine, ErrorNotice, Exports, type FilteredListProps, WideTable } from './parts.js';
 
-export interface TopProps extends Omit<FilteredListProps, 'next'> {
+interface TopProps extends Omit<FilteredListProps, 'next'>, Chosen {
   /** Null if the query is invalid. */
   top: WireTop | null;
-  by: TopDimension;
-  window: TopWindow;
-  sort: TopSort;
 }
 
-export const TOP_ORDERS = [
+const ORDERS = [
   ['errors', 'most errors'],
   ['requests', 'most requests'],
   ['tokens', 'most model tokens'],
@@ -39,7 +41,7 @@ export const TOP_ORDERS = [
 
 const WINDOW_TITLES: Record<TopWindow, string> = { '5m': '5 minutes', '1h': '1 hour', '24h': '24 hours' };
 
-export function topPage(props: TopProps) {
+function TopPage(props: TopProps) {
   const { top, by, window, query, refused } = props;
   return (
     <>
@@ -88,7 +90,7 @@ function TopFilter({ by, window, sort, query, projects }: TopProps) {
       <FilterForm to="top" label="Filter the list" verb="Show" query={query}>
         <input type="hidden" name="by" value={by} />
         <input type="hidden" name="window" value={window} />
-        {select('sort', 'Sort by', TOP_ORDERS, sort)}
+        {select('sort', 'Sort by', ORDERS, sort)}
         {project(projects)}
         {token()}
       </FilterForm>
@@ -109,7 +111,7 @@ function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
       {more === null ? null : (
         <p className="notice" role="status">
           {`${capitalized(more)}. `}
-          {query.get('rows') !== 'all' ? <Link to={linkWith(query, 'rows', 'all')}>Show more rows</Link> : null}
+          {query.get('rows') !== ALL ? <Link to={linkWith(query, 'rows', ALL)}>Show more rows</Link> : null}
         </p>
       )}
     </div>
@@ -196,3 +198,52 @@ function Trend({
 
 const stepShown = (seconds: number) =>
   seconds < 60 ? `${seconds} s` : seconds < 3_600 ? `${seconds / 60} min` : `${seconds / 3_600} h`;
+
+// ---- routes
+
+const ALL = 'all';
+
+/** What the page shows: the choices of its query, or the default ones. @throws {ApiError} if one is invalid. */
+function choicesOf({ query }: PageRequest) {
+  const by = choiceOf(query, 'by', TOP_DIMENSIONS, 'token');
+  return {
+    by,
+    window: choiceOf(query, 'window', TOP_WINDOWS, '1h'),
+    // As on the command line: models seldom fail, but they cost.
+    sort: choiceOf(
+      query,
+      'sort',
+      ORDERS.map(([order]) => order),
+      by === 'model' ? 'tokens' : 'errors',
+    ),
+  };
+}
+
+type Chosen = ReturnType<typeof choicesOf>;
+
+async function read({ client, query }: PageRequest, chosen: Chosen, limit: number): Promise<WireTop> {
+  const filter: TopQuery = await withTokenId(client, parametersOf(query, ['project_id', 'token_id']));
+  return client.top({ ...filter, ...chosen, limit: String(limit) });
+}
+
+const limitOf = ({ query }: PageRequest) => (query.get('rows') === ALL ? MAX_TOP_ROWS : DEFAULT_TOP_ROWS);
+
+export const topRoutes = [
+  get('/top', async (request) => {
+    const projects = await allProjects(request.client);
+    let chosen: Chosen = { by: 'token', window: '1h', sort: 'errors' };
+    const { value: top, refused } = await attempt<WireTop | null>(async () => {
+      chosen = choicesOf(request);
+      return read(request, chosen, limitOf(request));
+    }, null);
+    const body = <TopPage top={top} {...chosen} query={request.query} projects={projects} refused={refused} />;
+    return { title: 'Top', section: 'top', isLive: true, body, ...statusOf(refused) };
+  }),
+  get('/top/export', async (request) => {
+    const chosen = choicesOf(request);
+    const rows = async function* () {
+      yield (await read(request, chosen, MAX_TOP_ROWS)).rows;
+    };
+    return exported(request, 'top', topFields(chosen.by), rows());
+  }),
+];
