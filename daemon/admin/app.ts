@@ -24,7 +24,7 @@ import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { topRoutes } from './pages/top.js';
-import { usageRoutes } from './routes/usage.js';
+import { usageRoutes } from './pages/usage.js';
 import type { Route } from './page-request.js';
 
 export interface AdminOptions extends SessionsOptions {
