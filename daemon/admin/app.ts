@@ -18,7 +18,7 @@ import type { PageStreams } from './page-streams.js';
 import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './pages/cache.js';
-import { eventRoutes } from './routes/events.js';
+import { eventRoutes } from './pages/events.js';
 import { logInHandlers } from './routes/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';

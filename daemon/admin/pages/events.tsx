@@ -1,24 +1,27 @@
-/** Completed requests and changes, newest first. Each opens with its details. */
+/** Completed requests and changes, newest first, and new ones as they occur. Each opens with its details. */
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, bytes, exact, promptCacheShown } from '../../api/formats.js';
 import type { WireEvent, WireRequestEvent } from '../../api/contract.js';
 import { whyFailed } from '../../api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
+import { ApiError } from '../../api/client.js';
+import type { PageStream } from '../page-streams.js';
+import { allProjects, attempt, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
+import { withTokenId } from '../token-filter.js';
 import { Heading } from './document.js';
-import { FilterForm, filterFields } from './fields.js';
+import { filterFields, FilterForm } from './fields.js';
 import { Link, useFrame } from './frame.js';
-import { NameOrId, ProjectLink, TokenLink } from './formats.js';
+import { capitalized, escapeBidi, isTime, Name, NameOrId, ProjectLink, StatusMark, TokenLink, utc } from './formats.js';
 import { EmptyState, ErrorNotice, fact, Facts, type FilteredListProps, idCode, Paging } from './parts.js';
-import { capitalized, escapeBidi, isTime, Name, StatusMark, utc } from './formats.js';
 
-export interface EventsProps extends FilteredListProps {
+interface Loaded extends Pick<FilteredListProps, 'next'> {
   /** Newest first; null if the daemon publishes no events. */
   events: readonly WireEvent[] | null;
   /** Where new events come from, relative to the base; null if this page does not change. */
   streamUrl: string | null;
 }
 
-export const SHOWN = [
+const SHOWN = [
   ['', 'all events'],
   ['requests', 'requests'],
   ['failures', 'failures'],
@@ -33,7 +36,7 @@ const TOOK = [
   ['60s', 'over 1 min'],
 ] as const;
 
-export function eventsPage({ events, next, query, projects, streamUrl, refused }: EventsProps) {
+function EventsPage({ events, next, query, projects, streamUrl, refused }: FilteredListProps & Loaded) {
   if (events === null) {
     return (
       <>
@@ -85,7 +88,7 @@ function EventList({ events, streamUrl }: { events: readonly WireEvent[]; stream
   );
 }
 
-function EventFilter({ query, projects }: Pick<EventsProps, 'query' | 'projects'>) {
+function EventFilter({ query, projects }: Pick<FilteredListProps, 'query' | 'projects'>) {
   const { input, select, project, token } = filterFields(query);
   const text = { type: 'text', spellCheck: false } as const;
   return (
@@ -103,7 +106,7 @@ function EventFilter({ query, projects }: Pick<EventsProps, 'query' | 'projects'
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
 /** The rows of the list. New ones are sent to the open page. */
-export const eventRows = (events: readonly WireEvent[]) => (
+const eventRows = (events: readonly WireEvent[]) => (
   <>
     {events.map((event) => (
       <li key={event.id} id={`event-${event.id}`}>
@@ -290,3 +293,57 @@ function Body({ title, text }: { title: string; text: string | null }) {
     </>
   );
 }
+
+// ---- routes
+
+const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
+
+/** What `show` in the query of the page means in the query of the API. */
+const SELECTIONS: Readonly<Record<(typeof SHOWN)[number][0], Record<string, string>>> = {
+  '': {},
+  requests: { kind: REQUEST_EVENT_KIND },
+  failures: { outcome: '!ok' },
+  refused: { outcome: 'refused' },
+};
+
+function filterOf(query: URLSearchParams): Record<string, string> {
+  const show = query.get('show') ?? '';
+  const selection = Object.hasOwn(SELECTIONS, show) ? SELECTIONS[show as keyof typeof SELECTIONS] : {};
+  return { ...parametersOf(query, FILTERS), ...selection };
+}
+
+/** @throws {ApiError} if the filter is invalid. */
+async function load({ client, query, nowMs }: PageRequest): Promise<Loaded> {
+  const filter = await withTokenId(client, filterOf(query));
+  try {
+    const { items, next } = await client.storedEvents({ ...filter, ...parametersOf(query, ['cursor']) });
+    const streamUrl = query.has('cursor') ? null : streamUrlOf(filter, items[0]?.time ?? new Date(nowMs).toISOString());
+    return { events: items, next, streamUrl };
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return { events: null, next: null, streamUrl: null };
+    throw error;
+  }
+}
+
+/** @param since time of the newest event of the page, which the script leaves out, so that there is no gap. */
+const streamUrlOf = (filter: Record<string, string>, since: string) =>
+  `events/stream?${new URLSearchParams({ ...filter, since }).toString()}`;
+
+export const eventRoutes = [
+  get('/events', async (request) => {
+    const projects = await allProjects(request.client);
+    const nothing = { events: [], next: null, streamUrl: null };
+    const { value, refused } = await attempt(() => load(request), nothing);
+    const body = <EventsPage {...value} query={request.query} projects={projects} refused={refused} />;
+    return { title: 'Events', section: 'events', body, ...statusOf(refused) };
+  }),
+  get('/events/stream', ({ client, query }) => {
+    const filter = parametersOf(query, [...FILTERS, 'kind', 'outcome', 'since']);
+    const stream: PageStream = {
+      open: (options) => client.events(filter, options),
+      // The newest is on top.
+      show: (events) => eventRows(events.toReversed()),
+    };
+    return Promise.resolve({ stream });
+  }),
+];
