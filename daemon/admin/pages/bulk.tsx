@@ -1,12 +1,29 @@
+/**
+ * Revokes or reactivates many tokens: those that are selected on a page of the list, or all that match its filter. A confirmation page
+ * comes first. The page after it shows the progress while it is sent. There is one change and one audit record per token.
+ */
 import { counted, exact } from '../../api/formats.js';
-import { type ConfirmProps, confirmPage } from './confirm.js';
+import { ApiError, type ManagementClient } from '../../api/client.js';
+import type { WireToken } from '../../api/contract.js';
+import { DEFAULT_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
+import { pagesOf } from '../export.js';
+import {
+  invalidRequest,
+  type PagePart,
+  type PageRequest,
+  type PageResponse,
+  post,
+  sentence,
+  statusOf,
+} from '../page-request.js';
+import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
+import { confirmPage, type ConfirmProps } from './confirm.js';
 import { Heading } from './document.js';
 import { Link, RestOfPage } from './frame.js';
-import { TokenLink } from './formats.js';
+import { escapeBidi, TokenLink } from './formats.js';
 import { SuccessNotice } from './parts.js';
-import { escapeBidi } from './formats.js';
 
-export interface BulkResult {
+interface Result {
   id: string;
   name: string | null;
   /** `unknown`: the change was sent, but no response says whether it was made. */
@@ -30,15 +47,15 @@ const WORDS = {
   },
 } as const;
 
-export type BulkWhat = keyof typeof WORDS;
+type What = keyof typeof WORDS;
 
-export interface FilterTerm {
+interface FilterTerm {
   name: string;
   value: string;
 }
 
-export interface BulkAskProps extends Pick<ConfirmProps, 'refused' | 'reason'> {
-  what: BulkWhat;
+interface AskProps extends Pick<ConfirmProps, 'refused' | 'reason'> {
+  what: What;
   count: number;
   /** Null if the tokens were selected one by one. Empty if they are all tokens. */
   filter: readonly FilterTerm[] | null;
@@ -46,7 +63,7 @@ export interface BulkAskProps extends Pick<ConfirmProps, 'refused' | 'reason'> {
   fields: readonly (readonly [name: string, value: string])[];
 }
 
-export function bulkAskPage({ what, count, filter, fields, ...more }: BulkAskProps) {
+function askPage({ what, count, filter, fields, ...more }: AskProps) {
   const { verb, says } = WORDS[what];
   const title = `${verb} ${counted(count, 'token')}?`;
   const body = confirmPage({
@@ -85,7 +102,7 @@ function FilterNotice({ filter }: { filter: readonly FilterTerm[] }) {
 }
 
 /** The page shows the progress while it is sent, and then the summary. */
-export function bulkProgressPage({ what, count }: { what: BulkWhat; count: number }) {
+function progressPage({ what, count }: { what: What; count: number }) {
   const title = `${WORDS[what].verb} ${counted(count, 'token')}`;
   const body = (
     <div className="narrow">
@@ -100,7 +117,7 @@ export function bulkProgressPage({ what, count }: { what: BulkWhat; count: numbe
   return { title, body };
 }
 
-export function bulkProgress({ what, done, all }: { what: BulkWhat; done: number; all: number }) {
+function Progress({ what, done, all }: { what: What; done: number; all: number }) {
   const says = `${exact(done)} of ${exact(all)}`;
   return (
     <div className="progress">
@@ -113,9 +130,9 @@ export function bulkProgress({ what, done, all }: { what: BulkWhat; done: number
 // A longer list would not be read. The list of tokens shows the others.
 const MAX_LISTED = 50;
 
-export function bulkSummary({ what, results }: { what: BulkWhat; results: readonly BulkResult[] }) {
+function Summary({ what, results }: { what: What; results: readonly Result[] }) {
   const { past } = WORDS[what];
-  const of = (outcome: BulkResult['outcome']) => results.filter((result) => result.outcome === outcome);
+  const of = (outcome: Result['outcome']) => results.filter((result) => result.outcome === outcome);
   const [changed, already, failed, unknown] = [of('changed'), of('already'), of('failed'), of('unknown')];
   return (
     <div className="summary">
@@ -138,7 +155,7 @@ export function bulkSummary({ what, results }: { what: BulkWhat; results: readon
 }
 
 /** A list of tokens, with an error message for each. */
-function NotDone({ what, results }: { what: string; results: readonly BulkResult[] }) {
+function NotDone({ what, results }: { what: string; results: readonly Result[] }) {
   if (results.length === 0) return null;
   return (
     <div className="notice bad" role="alert">
@@ -154,3 +171,188 @@ function NotDone({ what, results }: { what: string; results: readonly BulkResult
     </div>
   );
 }
+
+// ---- routes
+
+// The size of a page of the list.
+const MAX_SELECTED = DEFAULT_PAGE_SIZE;
+/** For more, the command line is the better place. */
+const MAX_MATCHING = 10_000;
+const CONCURRENCY = 8;
+const PROGRESS_STEPS = 50;
+
+/** A token to change. The name and the state of a selected token are not known yet. */
+type Target = Pick<WireToken, 'id'> & Partial<Pick<WireToken, 'name' | 'is_active'>>;
+
+/** The selected tokens, or those that match a filter. */
+type Selection = { ids: readonly string[] } | { filter: TokenFilter; count: number };
+
+interface BulkChange {
+  what: What;
+  selection: Selection;
+}
+
+/** @throws {ApiError} if the form is invalid. */
+function idsIn(form: URLSearchParams): readonly string[] {
+  const ids = [...new Set(form.getAll('id'))];
+  if (ids.length === 0) throw invalidRequest('no tokens selected: go back and select some');
+  if (ids.length > MAX_SELECTED || !ids.every((id) => UUID_PATTERN.test(id)))
+    throw invalidRequest(`select up to ${MAX_SELECTED} tokens`);
+  return ids;
+}
+
+function whatIn(form: URLSearchParams): What {
+  const what = form.get('what');
+  if (what === 'revoke' || what === 'reactivate') return what;
+  throw invalidRequest('choose revoke or reactivate');
+}
+
+/** From the form of the list. */
+async function chosenIn(request: PageRequest): Promise<BulkChange> {
+  const { form, nowMs } = request;
+  const what = whatIn(form);
+  if (form.get('all') !== 'yes') return { what, selection: { ids: idsIn(form) } };
+  const filter = asOf(tokenFilterOf(new URLSearchParams(form.get('query') ?? '')), nowMs);
+  const { total } = await request.client.tokens({ ...filter, limit: '1' });
+  const count = total ?? 0;
+  if (count === 0) throw invalidRequest('no tokens match this filter any more');
+  if (count > MAX_MATCHING) throw invalidRequest(tooMany(count));
+  return { what, selection: { filter, count } };
+}
+
+const tooMany = (count: number) =>
+  `${counted(count, 'token')} match this filter, and up to ${exact(MAX_MATCHING)} can be changed here: filter for fewer`;
+
+/** From the confirmation page. */
+function confirmedIn({ form }: PageRequest): BulkChange {
+  const what = whatIn(form);
+  const filter = form.get('filter');
+  if (filter === null) return { what, selection: { ids: idsIn(form) } };
+  return { what, selection: { filter: fromField(filter), count: Number(form.get('count')) } };
+}
+
+const TERMS: Readonly<Record<string, string>> = {
+  q: 'name or ID',
+  project_id: 'project',
+  state: 'state',
+  used_over: 'use over (%)',
+  expires_after: 'expiry after',
+  expires_before: 'expiry before',
+  created_after: 'creation after',
+  created_before: 'creation before',
+  idle_over: 'no use for',
+  errors_over: 'errors over',
+  model: 'model',
+};
+
+/** The filter in the words of the form, and with the name of the project. */
+async function termsOf(client: ManagementClient, filter: TokenFilter): Promise<FilterTerm[]> {
+  const { project_id: id } = filter;
+  const project = id === undefined ? null : await client.project(id);
+  return Object.entries(filter).map(([name, value]) => ({
+    name: TERMS[name] ?? name,
+    value: name === 'project_id' ? (project?.name ?? value) : value,
+  }));
+}
+
+async function ask(
+  request: PageRequest,
+  { what, selection }: BulkChange,
+  refused: string | null = null,
+): Promise<PageResponse> {
+  const { form } = request;
+  const fields =
+    'ids' in selection
+      ? selection.ids.map((id) => ['id', id] as const)
+      : [['filter', asField(selection.filter)] as const, ['count', String(selection.count)] as const];
+  const { title, body } = askPage({
+    what,
+    count: 'ids' in selection ? selection.ids.length : selection.count,
+    filter: 'ids' in selection ? null : await termsOf(request.client, selection.filter),
+    fields,
+    refused,
+    reason: form.get('reason') ?? '',
+  });
+  return { title, section: 'tokens', body, ...statusOf(refused) };
+}
+
+/** The tokens that match, up to one more than can be changed. All of them are loaded first, because a change can move them out of the filter. */
+async function matching(client: ManagementClient, filter: TokenFilter): Promise<Target[]> {
+  const found: Target[] = [];
+  for await (const tokens of pagesOf((paging) => client.tokens({ ...filter, ...paging }))) {
+    found.push(...tokens.map(({ id, name, is_active }) => ({ id, name, is_active })));
+    if (found.length > MAX_MATCHING) break;
+  }
+  return found;
+}
+
+/** Changes one token, unless it already has the desired state. */
+async function changeOne(client: ManagementClient, target: Target, isActive: boolean): Promise<Result> {
+  const { id } = target;
+  let name = target.name ?? null;
+  let isSent = false;
+  try {
+    const token = target.is_active === undefined ? await client.token(id) : target;
+    name = token.name ?? null;
+    if (token.is_active === isActive) return { id, name, outcome: 'already' };
+    isSent = true;
+    await client.updateToken(id, { is_active: isActive });
+    return { id, name, outcome: 'changed' };
+  } catch (error) {
+    const why = error instanceof Error ? error.message : 'no response';
+    // Without a response, or with a status of 500 or above, the change may still have been made.
+    const isRefused = error instanceof ApiError && error.status < 500;
+    const outcome = isSent && !isRefused ? 'unknown' : 'failed';
+    return { id, name, outcome, why, isRefusal: error instanceof ApiError && error.status === 400 };
+  }
+}
+
+/** Yields the progress, and then the summary. If the browser goes, nothing more is changed. */
+async function* changeAll(
+  client: ManagementClient,
+  what: What,
+  targets: readonly Target[],
+  results: Result[],
+): AsyncGenerator<PagePart> {
+  const piece = Math.max(CONCURRENCY, Math.ceil(targets.length / PROGRESS_STEPS));
+  let unshown = 0;
+  while (results.length < targets.length) {
+    const some = targets.slice(results.length, results.length + CONCURRENCY);
+    results.push(...(await Promise.all(some.map((target) => changeOne(client, target, what === 'reactivate')))));
+    unshown += some.length;
+    if (unshown < piece) continue;
+    unshown = 0;
+    yield <Progress what={what} done={results.length} all={targets.length} />;
+  }
+  yield <Summary what={what} results={results} />;
+}
+
+async function change(request: PageRequest, wanted: BulkChange): Promise<PageResponse> {
+  const client = request.changeClient;
+  const { what, selection } = wanted;
+  const targets =
+    'ids' in selection ? selection.ids.map((id) => ({ id })) : await matching(request.client, selection.filter);
+  // More than were confirmed: other tokens match now.
+  if ('filter' in selection && targets.length > selection.count) {
+    const count = targets.length;
+    if (count > MAX_MATCHING) throw invalidRequest(tooMany(count));
+    const refused = `The filter now matches ${counted(count, 'token')}, not ${exact(selection.count)}. Nothing was changed.`;
+    return ask(request, { what, selection: { ...selection, count } }, refused);
+  }
+  // The first one shows whether the management API accepts the form. After that the page is sent, with status 200.
+  const [first, ...rest] = targets;
+  const results = first ? [await changeOne(client, first, what === 'reactivate')] : [];
+  if (results[0]?.isRefusal) {
+    return ask(request, wanted, sentence(results[0].why ?? ''));
+  }
+  const { title, body } = progressPage({ what, count: rest.length + results.length });
+  return { title, section: 'tokens', body, rest: changeAll(client, what, targets, results) };
+}
+
+export const bulkRoutes = [
+  post('/tokens/marked', async (request) =>
+    request.form.get('confirmed') === 'yes'
+      ? change(request, confirmedIn(request))
+      : ask(request, await chosenIn(request)),
+  ),
+];

@@ -17,7 +17,7 @@ import {
   statusOf,
 } from '../page-request.js';
 import { tokenFilterOf } from '../token-filter.js';
-import { bulkRoutes } from './bulk.js';
+import { bulkRoutes } from '../pages/bulk.js';
 import { confirmedChange } from './confirmed-change.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from './overview.js';
