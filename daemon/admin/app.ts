@@ -19,7 +19,7 @@ import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './pages/events.js';
-import { logInHandlers } from './routes/log-in.js';
+import { logInHandlers } from './pages/log-in.js';
 import { overviewRoutes } from './routes/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';

@@ -73,12 +73,12 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'daemon/admin/pages': {
     folders: ['daemon/admin', 'daemon/api', 'console/columns'],
-    packages: ['react'],
+    packages: ['express', 'react'],
     node: [],
   },
   'daemon/admin/routes': {
     folders: ['daemon/admin', 'daemon/api', 'console/columns'],
-    packages: ['express'],
+    packages: [],
     node: [],
   },
   'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },

@@ -1,8 +1,14 @@
+/** Login and logout. */
+import type { Request, RequestHandler, Response } from 'express';
+import { ApiError, Unreachable } from '../../api/client.js';
+import type { ActiveSession, Sessions } from '../sessions.js';
+import { queryOf, type ReadForm } from '../forms.js';
+import type { Renderer } from '../render.js';
 import { InputField } from './fields.js';
 import { ChangeForm } from './frame.js';
 import { ErrorNotice } from './parts.js';
 
-export interface LogInProps {
+interface LogInProps {
   /** Where to redirect after the login. */
   next: string;
   /** Error message of a failed login. */
@@ -14,7 +20,7 @@ export interface LogInProps {
   host: string;
 }
 
-export function logInPage({ next, refused, remark, canLogIn, host }: LogInProps) {
+function LogInPage({ next, refused, remark, canLogIn, host }: LogInProps) {
   return (
     <div className="log-in">
       <p className="brand">llmp</p>
@@ -72,4 +78,116 @@ function LogInUnavailable({ host }: { host: string }) {
       </ul>
     </div>
   );
+}
+
+// ---- routes
+
+interface LogInOptions {
+  path: string;
+  sessions: Sessions;
+  renderer: Renderer;
+  readForm: ReadForm;
+}
+
+/** Notices on the login page, by the `why` in its query. */
+const REMARKS: Readonly<Record<string, string>> = {
+  ended: 'Your session has ended. Log in to continue.',
+  out: 'You are logged out.',
+  'not-recorded':
+    'You are logged out in this browser, but the logout could not be recorded. The session expires after 30 minutes.',
+};
+
+interface Shown {
+  status?: number;
+  next: string;
+  refused: string | null;
+}
+
+export function logInHandlers({ path, sessions, renderer, readForm }: LogInOptions) {
+  const show = (req: Request, res: Response, { status = 200, next, refused }: Shown) => {
+    const why = queryOf(req).get('why') ?? '';
+    const remark = refused === null && Object.hasOwn(REMARKS, why) ? (REMARKS[why] ?? null) : null;
+    const { acceptsCookies, host } = sessions.locationOf(req);
+    const body = <LogInPage next={next} refused={refused} remark={remark} canLogIn={acceptsCookies} host={host} />;
+    return renderer.page(res, { title: 'Log in', section: null, status, body, formToken: null });
+  };
+
+  const logInForm: RequestHandler = async (req, res) => {
+    const next = loginRedirectTarget(queryOf(req).get('next'), path);
+    const session = await sessions.authenticate(req).catch(() => null);
+    if (session === null) await show(req, res, { next, refused: null });
+    else res.redirect(303, next);
+  };
+
+  const logIn: RequestHandler = async (req, res) => {
+    const form = await readForm(req, res);
+    const next = loginRedirectTarget(form.get('next'), path);
+    if (!sessions.locationOf(req).acceptsCookies) {
+      await show(req, res, { status: 403, next, refused: null });
+      return;
+    }
+    try {
+      await sessions.logIn(req, res, form.get('token') ?? '');
+    } catch (error) {
+      const { retryAfterSeconds = null, ...why } = logInFailureOf(error);
+      if (retryAfterSeconds !== null) res.set('Retry-After', String(retryAfterSeconds));
+      await show(req, res, { ...why, next });
+      return;
+    }
+    res.redirect(303, next);
+  };
+
+  const logOut = async (req: Request, res: Response, session: ActiveSession) => {
+    const isRecorded = await sessions.logOut(req, res, session);
+    res.redirect(303, `${path}login?why=${isRecorded ? 'out' : 'not-recorded'}`);
+  };
+
+  return { logInForm, logIn, logOut };
+}
+
+interface LogInFailure {
+  status: number;
+  refused: string;
+  retryAfterSeconds?: number | null;
+}
+
+/** @throws errors that do not belong on the login page. */
+function logInFailureOf(error: unknown): LogInFailure {
+  if (error instanceof Unreachable)
+    return { status: 503, refused: 'The daemon is not responding. Try again in a moment.' };
+  if (!(error instanceof ApiError)) throw error;
+  const { code, retryAfterSeconds } = error;
+  switch (code) {
+    case 'log_in_refused':
+    case 'invalid_request': // Empty, or longer than any token.
+      return { status: 403, refused: 'Wrong management token.' };
+    case 'too_many_attempts':
+      return {
+        status: 429,
+        refused: `Too many failed attempts. Try again in ${retryAfterSeconds ?? 60} seconds.`,
+        retryAfterSeconds,
+      };
+    case 'unavailable':
+      return {
+        status: 503,
+        refused: 'You cannot log in now, because logins cannot be recorded. Try again in a moment.',
+        retryAfterSeconds,
+      };
+    default:
+      throw error;
+  }
+}
+
+const PLACEHOLDER_ORIGIN = 'http://anywhere';
+
+/**
+ * Redirect target after the login: always a page of the Admin UI, to prevent open redirects. The path comes from a link that anyone can
+ * make, and browsers treat `//host` and `/\host` as another site.
+ *
+ * @param base base path of the pages, with a trailing slash.
+ */
+function loginRedirectTarget(asked: string | null | undefined, base: string): string {
+  if (!asked?.startsWith('/') || !URL.canParse(asked, PLACEHOLDER_ORIGIN)) return base;
+  const { origin, pathname, search } = new URL(asked, PLACEHOLDER_ORIGIN);
+  return origin === PLACEHOLDER_ORIGIN && pathname.startsWith(base) ? pathname + search : base;
 }
