@@ -20,7 +20,7 @@ import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './pages/events.js';
 import { logInHandlers } from './pages/log-in.js';
-import { overviewRoutes } from './routes/overview.js';
+import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './routes/projects.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { topRoutes } from './pages/top.js';

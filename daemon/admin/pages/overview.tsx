@@ -1,22 +1,21 @@
 import { duration, exact } from '../../api/formats.js';
-import type { WireStatus, WireToken, WireUsageLine } from '../../api/contract.js';
-import { type SpanName, Traffic } from './traffic.js';
+import type { WireStatus, WireToken } from '../../api/contract.js';
+import { TOKEN_STATES } from '../../api/vocabulary.js';
+import { get } from '../page-request.js';
+import { Traffic, usageFor, type Used } from './traffic.js';
 import { Heading } from './document.js';
 import { Link } from './frame.js';
-import { NameOrId, TokenLink } from './formats.js';
+import { ComponentMark, milliseconds, NameOrId, percent, StateMark, Time, TokenLink } from './formats.js';
 import { EmptyState, Facts } from './parts.js';
-import { ComponentMark, milliseconds, percent, StateMark, Time } from './formats.js';
-import { TOKEN_STATES } from '../../api/vocabulary.js';
 
-export interface OverviewProps {
+interface OverviewProps {
+  used: Used;
   status: WireStatus;
-  usage: readonly WireUsageLine[];
-  spanName: SpanName;
   /** Sorted by expiry, the next to expire first. */
   expiring: readonly WireToken[];
 }
 
-export function overviewPage({ status, usage, spanName, expiring }: OverviewProps) {
+function OverviewPage({ status, used, expiring }: OverviewProps) {
   return (
     <>
       <Heading title="Overview" />
@@ -26,7 +25,7 @@ export function overviewPage({ status, usage, spanName, expiring }: OverviewProp
       ) : (
         <>
           <Tiles status={status} />
-          <Traffic lines={usage} spanName={spanName} to="" />
+          <Traffic used={used} to="" />
         </>
       )}
       <div className="columns">
@@ -170,3 +169,21 @@ function Instance({ status }: { status: WireStatus }) {
     </section>
   );
 }
+
+// ---- routes
+
+const EXPIRING_SHOWN = '6';
+
+export const overviewRoutes = [
+  get('/', async (request) => {
+    const { client } = request;
+    const now = new Date(request.nowMs).toISOString();
+    const [status, used, expiring] = await Promise.all([
+      client.status(),
+      usageFor(request),
+      client.tokens({ state: 'active', expires_after: now, sort: 'expires_at', limit: EXPIRING_SHOWN }),
+    ]);
+    const body = <OverviewPage status={status} used={used} expiring={expiring.items} />;
+    return { title: 'Overview', section: 'overview', isLive: true, body };
+  }),
+];

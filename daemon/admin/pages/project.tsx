@@ -1,7 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
-import type { WireAuditRecord, WireProject, WireUsageLine } from '../../api/contract.js';
+import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
-import { type SpanName, Traffic } from './traffic.js';
+import { Traffic, type Used } from './traffic.js';
 import { Heading } from './document.js';
 import { InputField, KeyFields } from './fields.js';
 import { ConfirmLink, ChangeForm, Link } from './frame.js';
@@ -12,9 +12,8 @@ import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 
 export interface ProjectProps {
+  used: Used;
   project: WireProject;
-  usage: readonly WireUsageLine[];
-  spanName: SpanName;
   records: readonly WireAuditRecord[];
   done: string | null;
   refused: string | null;
@@ -23,7 +22,7 @@ export interface ProjectProps {
 }
 
 export function projectPage(props: ProjectProps) {
-  const { project, usage, spanName, records, done, refused, isKeyChecked } = props;
+  const { project, used, records, done, refused, isKeyChecked } = props;
   const to = `projects/${project.id}`;
   return (
     <>
@@ -41,7 +40,7 @@ export function projectPage(props: ProjectProps) {
       <SuccessNotice what={done} />
       <ErrorNotice why={refused} />
       <ProjectFacts project={project} />
-      <Traffic lines={usage} spanName={spanName} to={to} />
+      <Traffic used={used} to={to} />
       <p className="links">
         <Link to={`events?project_id=${project.id}`}>Live requests</Link>
         <Link to={`top?project_id=${project.id}`}>Top tokens</Link>

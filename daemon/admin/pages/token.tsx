@@ -1,7 +1,7 @@
 import { shortId } from '../../../console/columns/cell-text.js';
-import type { WireAuditRecord, WireToken, WireUsageLine } from '../../api/contract.js';
+import type { WireAuditRecord, WireToken } from '../../api/contract.js';
 import { RecordTable } from './audit.js';
-import { type SpanName, Traffic } from './traffic.js';
+import { Traffic, type Used } from './traffic.js';
 import { Heading } from './document.js';
 import { ConfirmLink, Link } from './frame.js';
 import { SuccessNotice, CommandLine } from './parts.js';
@@ -9,14 +9,13 @@ import { TokenFacts } from './token-terms.js';
 import { Name } from './formats.js';
 
 export interface TokenProps {
+  used: Used;
   token: WireToken;
-  usage: readonly WireUsageLine[];
-  spanName: SpanName;
   records: readonly WireAuditRecord[];
   done: string | null;
 }
 
-export function tokenPage({ token, usage, spanName, records, done }: TokenProps) {
+export function tokenPage({ token, used, records, done }: TokenProps) {
   const to = `tokens/${token.id}`;
   return (
     <>
@@ -40,7 +39,7 @@ export function tokenPage({ token, usage, spanName, records, done }: TokenProps)
       />
       <SuccessNotice what={done} />
       <TokenFacts token={token} />
-      <Traffic lines={usage} spanName={spanName} to={to} />
+      <Traffic used={used} to={to} />
       <p className="links">
         <Link to={`events?token_id=${token.id}`}>Live requests</Link>
         <Link to={`top?by=model&token_id=${token.id}`}>Top models</Link>

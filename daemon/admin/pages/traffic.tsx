@@ -1,6 +1,6 @@
 /** Requests and failures over time, on the overview and on the pages of projects and tokens. */
-import type { WireUsageLine } from '../../api/contract.js';
-import { useFrame } from './frame.js';
+import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
+import type { PageRequest } from '../page-request.js';
 import { ChoiceLinks } from './parts.js';
 import { FAILURE_CHART, REQUEST_CHART, TimeCharts } from './time-chart.js';
 import { bucketsOf, lastSteps, type Timeline } from './timeline.js';
@@ -12,25 +12,32 @@ const SPANS = {
   '30d': { title: '30 days', step: 'day', steps: 30 },
 } as const;
 
-export type SpanName = keyof typeof SPANS;
+type SpanName = keyof typeof SPANS;
 
-export const spanNamed = (name: string | null): SpanName =>
+const spanNamed = (name: string | null): SpanName =>
   name !== null && Object.hasOwn(SPANS, name) ? (name as SpanName) : '24h';
 
-export function timelineOf(spanName: SpanName, nowMs: number): Timeline {
-  const { step, steps } = SPANS[spanName];
-  return lastSteps(steps, step, nowMs);
-}
-
-export interface TrafficProps {
-  lines: readonly WireUsageLine[];
+/** Usage in a period. */
+export interface Used {
+  usage: readonly WireUsageLine[];
   spanName: SpanName;
-  /** The page that contains the charts, for the links to other periods. */
-  to: string;
+  timeline: Timeline;
 }
 
-export function Traffic({ lines, spanName, to }: TrafficProps) {
-  const timeline = timelineOf(spanName, useFrame().nowMs);
+/** Usage in the period that the query of the page selects. */
+export async function usageFor(
+  { client, query, nowMs }: PageRequest,
+  of: Omit<UsageQuery, 'by' | 'since'> = {},
+): Promise<Used> {
+  const spanName = spanNamed(query.get('span'));
+  const { step, steps } = SPANS[spanName];
+  const timeline = lastSteps(steps, step, nowMs);
+  const usage = await client.usage({ ...of, by: step, since: new Date(timeline.fromMs).toISOString() });
+  return { usage, spanName, timeline };
+}
+
+/** @param props.to the page that contains the charts, for the links to other periods. */
+export function Traffic({ used: { usage, spanName, timeline }, to }: { used: Used; to: string }) {
   return (
     <section aria-labelledby="traffic-title" id="traffic" data-live="">
       <div className="section-head">
@@ -47,7 +54,7 @@ export function Traffic({ lines, spanName, to }: TrafficProps) {
       <TimeCharts
         id="traffic-table"
         timeline={timeline}
-        buckets={bucketsOf(lines, timeline)}
+        buckets={bucketsOf(usage, timeline)}
         charts={[REQUEST_CHART, FAILURE_CHART]}
       />
     </section>

@@ -21,7 +21,7 @@ import {
   statusOf,
 } from '../page-request.js';
 import { type Confirmation, confirmedChange } from './confirmed-change.js';
-import { usageFor } from './overview.js';
+import { usageFor } from '../pages/traffic.js';
 
 const RECORDS_SHOWN = '8';
 
@@ -90,7 +90,7 @@ async function show(
   const done = refused === null ? (said ?? countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
   const body = projectPage({
     project,
-    ...used,
+    used,
     records: records.items,
     done,
     refused,

@@ -20,7 +20,7 @@ import { tokenFilterOf } from '../token-filter.js';
 import { bulkRoutes } from '../pages/bulk.js';
 import { confirmedChange } from './confirmed-change.js';
 import { issuingRoutes } from './issuing.js';
-import { usageFor } from './overview.js';
+import { usageFor } from '../pages/traffic.js';
 
 /** Maximum number of records of each kind of change. */
 const CHANGES_SHOWN = 10;
@@ -59,7 +59,7 @@ async function show(request: PageRequest): Promise<PageResponse> {
     loadTokenHistory(client, token.id, CHANGES_SHOWN),
   ]);
   const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
-  const body = tokenPage({ token, ...used, records, done: doneMessage(request, DONE) });
+  const body = tokenPage({ token, used, records, done: doneMessage(request, DONE) });
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
 }
 
