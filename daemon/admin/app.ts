@@ -21,7 +21,9 @@ import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './pages/events.js';
 import { logInHandlers } from './pages/log-in.js';
 import { overviewRoutes } from './pages/overview.js';
-import { projectRoutes } from './routes/projects.js';
+import { projectRoutes } from './pages/project.js';
+import { projectsRoutes } from './pages/projects.js';
+import { providerRoutes } from './pages/provider.js';
 import { tokenRoutes } from './routes/tokens.js';
 import { topRoutes } from './pages/top.js';
 import { usageRoutes } from './pages/usage.js';
@@ -39,7 +41,9 @@ const UNKNOWN_OUTCOME = 'It is unknown whether the change was made: check before
 
 const ROUTES: readonly Route[] = [
   ...overviewRoutes,
+  ...projectsRoutes,
   ...projectRoutes,
+  ...providerRoutes,
   ...tokenRoutes,
   ...topRoutes,
   ...usageRoutes,

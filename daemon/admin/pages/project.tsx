@@ -1,28 +1,40 @@
 import { counted, exact } from '../../api/formats.js';
+import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
-import { RecordTable } from './audit.js';
-import { Traffic, type Used } from './traffic.js';
-import { Heading } from './document.js';
-import { InputField, KeyFields } from './fields.js';
-import { ConfirmLink, ChangeForm, Link } from './frame.js';
-import { SuccessNotice, Facts, CommandLine, ErrorNotice } from './parts.js';
-import { Name, StateMark, Time } from './formats.js';
-import { ProviderShown } from './provider.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
+import {
+  changed,
+  countMessage,
+  doneMessage,
+  get,
+  type PageRequest,
+  type PageResponse,
+  post,
+  statusOf,
+} from '../page-request.js';
+import { isKeyChecked, ProviderShown, sendKey } from './provider.js';
+import { escapeBidi, Name, StateMark, Time } from './formats.js';
+import { type Confirmation, confirmedChange } from './confirm.js';
+import { Traffic, usageFor, type Used } from './traffic.js';
+import { RecordTable } from './audit.js';
+import { Heading } from './document.js';
+import { InputField, KeyFields } from './fields.js';
+import { ChangeForm, ConfirmLink, Link } from './frame.js';
+import { CommandLine, ErrorNotice, Facts, SuccessNotice } from './parts.js';
 
-export interface ProjectProps {
+interface ProjectProps {
   used: Used;
   project: WireProject;
   records: readonly WireAuditRecord[];
   done: string | null;
   refused: string | null;
   /** Whether the form for another key has its checkbox selected. */
-  isKeyChecked: boolean;
+  isChecked: boolean;
 }
 
-export function projectPage(props: ProjectProps) {
-  const { project, used, records, done, refused, isKeyChecked } = props;
+function ProjectPage(props: ProjectProps) {
+  const { project, used, records, done, refused, isChecked } = props;
   const to = `projects/${project.id}`;
   return (
     <>
@@ -47,7 +59,7 @@ export function projectPage(props: ProjectProps) {
         <Link to={`usage?project_id=${project.id}&by=token`}>Usage by token</Link>
         <Link to={`usage?project_id=${project.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
-      <Changes project={project} to={to} isKeyChecked={isKeyChecked} />
+      <Changes project={project} to={to} isChecked={isChecked} />
       <section aria-labelledby="records-title">
         <div className="section-head">
           <h2 id="records-title">Audit</h2>
@@ -102,7 +114,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
   );
 }
 
-function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | 'isKeyChecked'> & { to: string }) {
+function Changes({ project, to, isChecked }: Pick<ProjectProps, 'project' | 'isChecked'> & { to: string }) {
   return (
     <section aria-labelledby="change-title">
       <h2 id="change-title">Change</h2>
@@ -112,7 +124,7 @@ function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | '
           <button type="submit">Rename</button>
         </ChangeForm>
         <ChangeForm to={`${to}/key`} className="panel">
-          <KeyFields isChecked={isKeyChecked} />
+          <KeyFields isChecked={isChecked} />
           <button type="submit">Replace key</button>
         </ChangeForm>
         <ChangeForm to={`${to}/check`} className="panel">
@@ -144,3 +156,150 @@ function Changes({ project, to, isKeyChecked }: Pick<ProjectProps, 'project' | '
     </section>
   );
 }
+
+// ---- routes
+
+const RECORDS_SHOWN = '8';
+
+/** Success messages. `check` in the query adds how the check of the key ended. */
+const DONE: Readonly<Record<string, string>> = {
+  created: 'Project created.',
+  renamed: 'Project renamed.',
+  provider: 'Provider changed. New requests go to it.',
+  key: 'Upstream key replaced. New requests use the new key.',
+  activated: 'Project activated. Its tokens are accepted again.',
+  deactivated: 'Project deactivated. Its tokens are refused from now on.',
+};
+
+const NEXT_STEP = 'Now issue a token for it.';
+
+function doneWords(request: PageRequest): string | null {
+  const done = doneMessage(request, DONE);
+  const check = doneMessage(request, KEY_CHECK_SENTENCES, 'check');
+  const next = request.query.get('done') === 'created' ? NEXT_STEP : null;
+  return done === null ? null : [done, check, next].filter((words) => words !== null).join(' ');
+}
+
+interface Shown {
+  /** A message of success in place of the usual one. */
+  said?: string;
+  /** The address of the response is that of a form, which has no page. */
+  isAnswer?: boolean;
+}
+
+async function show(
+  request: PageRequest,
+  refused: string | null = null,
+  { said, isAnswer = false }: Shown = {},
+): Promise<PageResponse> {
+  const { client } = request;
+  const project = await client.project(request.id);
+  const [used, records] = await Promise.all([
+    usageFor(request, { project_id: project.id }),
+    client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }),
+  ]);
+  const done = refused === null ? (said ?? countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
+  const body = (
+    <ProjectPage
+      project={project}
+      used={used}
+      records={records.items}
+      done={done}
+      refused={refused}
+      isChecked={isKeyChecked(request)}
+    />
+  );
+  const title = escapeBidi(project.name);
+  if (isAnswer) return { title, section: 'projects', isLive: false, body };
+  return { title, section: 'projects', isLive: true, body, ...statusOf(refused) };
+}
+
+/** Asks the provider. What is wrong there is an answer, not an error of this request. */
+async function checkProvider(request: PageRequest): Promise<PageResponse> {
+  const check = await request.client.checkProject(request.id);
+  const sentence = projectCheckSentence(check);
+  return check.result === 'accepted'
+    ? show(request, null, { said: sentence, isAnswer: true })
+    : show(request, sentence, { isAnswer: true });
+}
+
+function rename(request: PageRequest): Promise<PageResponse> {
+  const { id, changeClient, form } = request;
+  return changed(
+    async () => {
+      await changeClient.updateProject(id, { name: form.get('name') ?? '' });
+      return `projects/${id}?done=renamed`;
+    },
+    (refused) => show(request, refused),
+  );
+}
+
+function changeKey(request: PageRequest): Promise<PageResponse> {
+  const { id, changeClient } = request;
+  return changed(
+    async () => {
+      const { check } = await sendKey(request, (fields) => changeClient.updateProject(id, fields));
+      return `projects/${id}?done=key${check}`;
+    },
+    (refused) => show(request, refused),
+  );
+}
+
+// ---- changes with a confirmation page
+
+const toActivate = ({ name }: WireProject): Confirmation => ({
+  title: `Activate ${escapeBidi(name)}?`,
+  message: 'Its tokens are accepted again from the next request on.',
+  verb: 'Activate',
+  isDangerous: false,
+});
+
+const toDeactivate = ({ name }: WireProject): Confirmation => ({
+  title: `Deactivate ${escapeBidi(name)}?`,
+  message:
+    'All its tokens are refused from the next request on, and requests in flight are ended. You can activate the project again.',
+  verb: 'Deactivate',
+  isDangerous: true,
+});
+
+async function toRevokeAll({ id, name }: WireProject, request: PageRequest): Promise<Confirmation> {
+  const { total } = await request.client.tokens({ project_id: id, active_only: 'true', limit: '1' });
+  return {
+    title: `Revoke all tokens of ${escapeBidi(name)}?`,
+    message: `${counted(total ?? 0, 'token')} can be used now. Their clients get 401 from the next request on, and requests in flight are ended. You can reactivate the tokens one by one.`,
+    verb: 'Revoke all',
+    isDangerous: true,
+  };
+}
+
+const confirmed = (
+  what: string,
+  asking: (project: WireProject, request: PageRequest) => Confirmation | Promise<Confirmation>,
+  run: (request: PageRequest) => Promise<string>,
+) =>
+  confirmedChange({
+    section: 'projects',
+    what,
+    asking: async (request) => asking(await request.client.project(request.id), request),
+    run,
+  });
+
+const setActive =
+  (isActive: boolean, done: string) =>
+  async ({ changeClient, id }: PageRequest) => {
+    await changeClient.updateProject(id, { is_active: isActive });
+    return `done=${done}`;
+  };
+
+export const projectRoutes = [
+  get('/projects/:id', (request) => show(request)),
+  post('/projects/:id/rename', rename),
+  post('/projects/:id/key', changeKey),
+  post('/projects/:id/check', checkProvider),
+  ...confirmed('activate', toActivate, setActive(true, 'activated')),
+  ...confirmed('deactivate', toDeactivate, setActive(false, 'deactivated')),
+  ...confirmed('revoke-all', toRevokeAll, async ({ changeClient, id }) => {
+    const { revoked_count: count } = await changeClient.revokeTokensOf(id);
+    return `revoked=${count}`;
+  }),
+];

@@ -1,16 +1,36 @@
 import { PROJECT_COLUMNS } from '../../../console/columns/projects.js';
 import { counted, exact } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
+import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
+import {
+  changed,
+  get,
+  listPage,
+  type PageRequest,
+  type PageResponse,
+  parametersOf,
+  post,
+  statusOf,
+} from '../page-request.js';
+import {
+  EMPTY_PROVIDER_FORM,
+  isKeyChecked,
+  type KeyChange,
+  missingUsageOf,
+  ProviderFields,
+  providerForm,
+  type ProviderFormValues,
+  sendKey,
+  upstreamOf,
+} from './provider.js';
+import { Figure } from './formats.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
 import { FormButtons, InputField, KeyFields } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { ProviderFields, type ProviderFormValues } from './provider.js';
-import { ChoiceLinks, EmptyState, type ListProps, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
-import { Figure } from './formats.js';
-import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
+import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from './parts.js';
 
-export interface ProjectsProps extends ListProps {
+interface ProjectsProps extends ListProps {
   projects: readonly WireProject[];
   total: number | null;
 }
@@ -21,7 +41,7 @@ const FILTERS = [
   ['Inactive', 'false'],
 ] as const;
 
-export function projectsPage({ projects, total, next, query, refused }: ProjectsProps) {
+function ProjectsPage({ projects, total, next, query, refused }: ProjectsProps) {
   const chosen = query.get('is_active') ?? '';
   return (
     <>
@@ -84,15 +104,15 @@ function NoProjects({ isFiltered }: { isFiltered: boolean }) {
   );
 }
 
-export interface NewProjectProps {
+interface NewProjectProps {
   name: string;
   provider: ProviderFormValues;
   /** Whether the checkbox for the check of the key is selected. */
-  isKeyChecked: boolean;
+  isChecked: boolean;
   refused: string | null;
 }
 
-export function newProjectPage({ name, provider, isKeyChecked, refused }: NewProjectProps) {
+function NewProjectPage({ name, provider, isChecked, refused }: NewProjectProps) {
   return (
     <div className="narrow">
       <Heading title="New project" path={<Link to="projects">Projects</Link>} />
@@ -107,9 +127,50 @@ export function newProjectPage({ name, provider, isKeyChecked, refused }: NewPro
           defaultValue={name}
         />
         <ProviderFields given={provider} />
-        <KeyFields isChecked={isKeyChecked} />
+        <KeyFields isChecked={isChecked} />
         <FormButtons cancel="projects" verb="Create project" />
       </ChangeForm>
     </div>
   );
 }
+
+// ---- routes
+
+const newProject = (request: PageRequest, refused: string | null): PageResponse => ({
+  title: 'New project',
+  section: 'projects',
+  body: (
+    <NewProjectPage
+      name={request.form.get('name') ?? ''}
+      provider={providerForm(request, EMPTY_PROVIDER_FORM)}
+      isChecked={isKeyChecked(request)}
+      refused={refused}
+    />
+  ),
+  ...statusOf(refused),
+});
+
+function createProject(request: PageRequest): Promise<PageResponse> {
+  const name = request.form.get('name') ?? '';
+  return changed(
+    async () => {
+      const given = providerForm(request, EMPTY_PROVIDER_FORM);
+      const settings = { ...upstreamOf(given), ...missingUsageOf(given) };
+      const create: KeyChange = (fields) => request.changeClient.createProject({ name, ...settings, ...fields });
+      const { id, check } = await sendKey(request, create);
+      return `projects/${id}?done=created${check}`;
+    },
+    (refused) => newProject(request, refused),
+  );
+}
+
+export const projectsRoutes = [
+  get('/projects', async (request) => {
+    const filter = parametersOf(request.query, ['is_active', 'cursor']);
+    const { items, ...page } = await listPage(() => request.client.projects(filter));
+    const body = <ProjectsPage projects={items} {...page} query={request.query} />;
+    return { title: 'Projects', section: 'projects', isLive: true, body, ...statusOf(page.refused) };
+  }),
+  get('/projects/new', (request) => Promise.resolve(newProject(request, null))),
+  post('/projects/new', createProject),
+];

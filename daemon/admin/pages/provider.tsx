@@ -1,38 +1,43 @@
 /** The provider of a project: how pages show it, the fields of forms, and the page that changes it. */
-import type { WireProject } from '../../api/contract.js';
+import { ApiError } from '../../api/client.js';
+import type { ProjectPatch, WireProject, WireProjectChanged } from '../../api/contract.js';
 import {
   authTitle,
   DEFAULT_PROVIDER,
   FORM_PROVIDERS,
   formProviderOf,
   missingUsageTitle,
+  OTHER_PROVIDER,
+  type ProjectUpstream,
   providerTitle,
+  upstreamFrom,
+  UpstreamIncomplete,
   WITH_BASE_URL,
 } from '../../api/providers.js';
-import { MISSING_USAGES, UPSTREAM_AUTHS } from '../../api/vocabulary.js';
+import { MISSING_USAGES, type MissingUsage, UPSTREAM_AUTHS } from '../../api/vocabulary.js';
+import {
+  changed,
+  formValues,
+  get,
+  invalidRequest,
+  type PageRequest,
+  type PageResponse,
+  post,
+  statusOf,
+} from '../page-request.js';
+import { Name } from './formats.js';
 import { Heading } from './document.js';
 import { FormButtons, InputField, KeyFields, ReasonField, SelectField } from './fields.js';
-import { Name } from './formats.js';
 import { ChangeForm, Link } from './frame.js';
 import { ErrorNotice } from './parts.js';
 
-/** Values of the form, by field name. */
-export interface ProviderFormValues {
-  provider: string;
-  base_url: string;
-  auth: string;
-  missing_usage: string;
-}
+export const EMPTY_PROVIDER_FORM = { provider: DEFAULT_PROVIDER, base_url: '', auth: 'bearer', missing_usage: 'off' };
 
-export const EMPTY_PROVIDER_FORM: ProviderFormValues = {
-  provider: DEFAULT_PROVIDER,
-  base_url: '',
-  auth: 'bearer',
-  missing_usage: 'off',
-};
+/** Values of the form, by field name. */
+export type ProviderFormValues = typeof EMPTY_PROVIDER_FORM;
 
 /** The form for the current provider of a project. */
-export function providerFormOf(project: WireProject): ProviderFormValues {
+function providerFormOf(project: WireProject): ProviderFormValues {
   const provider = formProviderOf(project);
   const baseUrl = WITH_BASE_URL.includes(provider) ? project.upstream_base_url : null;
   const { upstream_auth: auth, missing_usage: missingUsage } = project;
@@ -79,16 +84,16 @@ export function ProviderShown({ project }: { project: WireProject }) {
   );
 }
 
-export interface ChangeProviderProps {
+interface ChangeProviderProps {
   project: WireProject;
   given: ProviderFormValues;
   reason: string;
   /** Whether the checkbox for the check of the key is selected. */
-  isKeyChecked: boolean;
+  isChecked: boolean;
   refused: string | null;
 }
 
-export function changeProviderPage({ project, given, reason, isKeyChecked, refused }: ChangeProviderProps) {
+function ChangeProviderPage({ project, given, reason, isChecked, refused }: ChangeProviderProps) {
   const to = `projects/${project.id}`;
   return (
     <div className="narrow">
@@ -101,7 +106,7 @@ export function changeProviderPage({ project, given, reason, isKeyChecked, refus
       <ChangeForm to={`${to}/provider`}>
         <ProviderFields given={given} />
         <KeyFields
-          isChecked={isKeyChecked}
+          isChecked={isChecked}
           isOptional
           hint="The API key of the new provider. Leave empty to keep the current key."
         />
@@ -111,3 +116,105 @@ export function changeProviderPage({ project, given, reason, isKeyChecked, refus
     </div>
   );
 }
+
+/** @returns the form as it was sent, or as it begins. */
+export function providerForm({ form }: PageRequest, beginning: ProviderFormValues): ProviderFormValues {
+  return form.has('provider') ? formValues(form, beginning) : beginning;
+}
+
+/** The missing usage of the form, if it has one. */
+export function missingUsageOf(given: ProviderFormValues): { missing_usage?: MissingUsage } {
+  const chosen = MISSING_USAGES.find((it) => it === given.missing_usage);
+  return chosen === undefined ? {} : { missing_usage: chosen };
+}
+
+/** The provider of the form. @throws {ApiError} 400 if the fields do not fit together. */
+export function upstreamOf(given: ProviderFormValues): Partial<ProjectUpstream> {
+  const baseUrl = given.base_url;
+  const [provider] = FORM_PROVIDERS.find(([name]) => name === given.provider) ?? [];
+  const auth = UPSTREAM_AUTHS.find((it) => it === given.auth);
+  if (provider === undefined || auth === undefined) throw invalidRequest('choose a provider');
+  if (provider === DEFAULT_PROVIDER && baseUrl !== '') {
+    throw invalidRequest('a base URL needs a provider: choose one, or Other');
+  }
+  try {
+    return upstreamFrom({
+      provider,
+      baseUrl: baseUrl === '' ? undefined : baseUrl,
+      auth: provider === OTHER_PROVIDER ? auth : undefined,
+    });
+  } catch (error) {
+    if (!(error instanceof UpstreamIncomplete)) throw error;
+    throw invalidRequest(error.message);
+  }
+}
+
+/** The form has the checkbox selected, until it is sent without. */
+export const isKeyChecked = ({ form }: PageRequest) => !form.has('api_key') || form.get('check_key') === 'yes';
+
+export type KeyChange = (fields: { api_key: string; check_key?: true }) => Promise<WireProjectChanged>;
+
+/** Sends a change with the key of the form. @returns the end of the query of the next page. @throws {ApiError} 400 if the check failed: nothing was changed. */
+export async function sendKey(request: PageRequest, send: KeyChange): Promise<{ id: string; check: string }> {
+  const key = { api_key: request.form.get('api_key') ?? '' };
+  if (!isKeyChecked(request)) return { id: (await send(key).catch(asFormError)).id, check: '' };
+  const { id, key_check: result } = await send({ ...key, check_key: true }).catch(asFormError);
+  return { id, check: result === undefined ? '' : `&check=${result}` };
+}
+
+/** Turns a failed check of a key into an error of the form. */
+function asFormError(error: unknown): never {
+  if (!(error instanceof ApiError)) throw error;
+  const { code, message } = error;
+  if (code === 'key_required') throw invalidRequest('this provider is on another host: enter its key', code);
+  if (code === 'key_refused') throw invalidRequest(message, code);
+  // The daemon names the field of the API.
+  if (code === 'key_not_checked')
+    throw invalidRequest(message.replace(/omit check_key$/, 'clear the checkbox below its field'), code);
+  throw error;
+}
+
+// ---- routes
+
+async function askProvider(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
+  const project = await request.client.project(request.id);
+  const body = (
+    <ChangeProviderPage
+      project={project}
+      given={providerForm(request, providerFormOf(project))}
+      reason={request.form.get('reason') ?? ''}
+      isChecked={isKeyChecked(request)}
+      refused={refused}
+    />
+  );
+  return { title: 'Change provider', section: 'projects', body, ...statusOf(refused) };
+}
+
+/** The daemon's provider can have another header, which only the command line and the API set: it stays. */
+async function providerChange(request: PageRequest, id: string): Promise<ProjectPatch> {
+  const given = providerForm(request, EMPTY_PROVIDER_FORM);
+  const upstream = upstreamOf(given);
+  const before = await request.client.project(id);
+  const isDefault = upstream.upstream_base_url === null && before.upstream_base_url === null;
+  return { ...(isDefault ? { upstream_base_url: null } : upstream), ...missingUsageOf(given) };
+}
+
+function changeProvider(request: PageRequest): Promise<PageResponse> {
+  const { id, changeClient: client } = request;
+  const hasKey = (request.form.get('api_key') ?? '') !== '';
+  return changed(
+    async () => {
+      const changes = await providerChange(request, id);
+      const { check } = hasKey
+        ? await sendKey(request, (key) => client.updateProject(id, { ...changes, ...key }))
+        : { check: await client.updateProject(id, changes).then(() => '', asFormError) };
+      return `projects/${id}?done=provider${check}`;
+    },
+    (refused) => askProvider(request, refused),
+  );
+}
+
+export const providerRoutes = [
+  get('/projects/:id/provider', (request) => askProvider(request)),
+  post('/projects/:id/provider', changeProvider),
+];

@@ -18,7 +18,7 @@ import {
 } from '../page-request.js';
 import { tokenFilterOf } from '../token-filter.js';
 import { bulkRoutes } from '../pages/bulk.js';
-import { confirmedChange } from './confirmed-change.js';
+import { confirmedChange } from '../pages/confirm.js';
 import { issuingRoutes } from './issuing.js';
 import { usageFor } from '../pages/traffic.js';
 
