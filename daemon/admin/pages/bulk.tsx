@@ -7,17 +7,9 @@ import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireToken } from '../../api/contract.js';
 import { DEFAULT_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
 import { pagesOf } from '../export.js';
-import {
-  invalidRequest,
-  type PagePart,
-  type PageRequest,
-  type PageResponse,
-  post,
-  sentence,
-  statusOf,
-} from '../page-request.js';
+import { invalidRequest, type PagePart, type PageRequest, type PageResponse, post, sentence } from '../page-request.js';
 import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
-import { confirmPage, type ConfirmProps } from './confirm.js';
+import { confirmPage } from './confirm.js';
 import { Heading } from './document.js';
 import { Link, RestOfPage } from './frame.js';
 import { escapeBidi, TokenLink } from './formats.js';
@@ -52,32 +44,6 @@ type What = keyof typeof WORDS;
 interface FilterTerm {
   name: string;
   value: string;
-}
-
-interface AskProps extends Pick<ConfirmProps, 'refused' | 'reason'> {
-  what: What;
-  count: number;
-  /** Null if the tokens were selected one by one. Empty if they are all tokens. */
-  filter: readonly FilterTerm[] | null;
-  /** Hidden fields of the form. */
-  fields: readonly (readonly [name: string, value: string])[];
-}
-
-function askPage({ what, count, filter, fields, ...more }: AskProps) {
-  const { verb, says } = WORDS[what];
-  const title = `${verb} ${counted(count, 'token')}?`;
-  const body = confirmPage({
-    title,
-    notice: filter && <FilterNotice filter={filter} />,
-    message: says,
-    to: 'tokens/marked',
-    back: 'tokens',
-    verb,
-    isDangerous: what === 'revoke',
-    fields: [['what', what], ['confirmed', 'yes'], ...fields],
-    ...more,
-  });
-  return { title, body };
 }
 
 function FilterNotice({ filter }: { filter: readonly FilterTerm[] }) {
@@ -260,20 +226,27 @@ async function ask(
   { what, selection }: BulkChange,
   refused: string | null = null,
 ): Promise<PageResponse> {
-  const { form } = request;
-  const fields =
+  const { verb, says } = WORDS[what];
+  const { count, notice, fields } =
     'ids' in selection
-      ? selection.ids.map((id) => ['id', id] as const)
-      : [['filter', asField(selection.filter)] as const, ['count', String(selection.count)] as const];
-  const { title, body } = askPage({
-    what,
-    count: 'ids' in selection ? selection.ids.length : selection.count,
-    filter: 'ids' in selection ? null : await termsOf(request.client, selection.filter),
-    fields,
+      ? { count: selection.ids.length, notice: null, fields: selection.ids.map((id) => ['id', id] as const) }
+      : {
+          count: selection.count,
+          notice: <FilterNotice filter={await termsOf(request.client, selection.filter)} />,
+          fields: [['filter', asField(selection.filter)] as const, ['count', String(selection.count)] as const],
+        };
+  return confirmPage(request, {
+    title: `${verb} ${counted(count, 'token')}?`,
+    section: 'tokens',
+    notice,
+    message: says,
+    to: 'tokens/marked',
+    back: 'tokens',
+    verb,
+    isDangerous: what === 'revoke',
+    fields: [['what', what], ['confirmed', 'yes'], ...fields],
     refused,
-    reason: form.get('reason') ?? '',
   });
-  return { title, section: 'tokens', body, ...statusOf(refused) };
 }
 
 /** The tokens that match, up to one more than can be changed. All of them are loaded first, because a change can move them out of the filter. */

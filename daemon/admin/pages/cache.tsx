@@ -169,9 +169,9 @@ async function describeSelection(
 async function ask(request: PageRequest, given: PurgeForm, refused: string | null): Promise<PageResponse> {
   const counting = await attempt(() => purge(request.client, given, true), 0);
   if (counting.refused !== null) return show(request, given, counting.refused);
-  const title = `Purge ${counted(counting.value, 'response')}?`;
-  const body = confirmPage({
-    title,
+  return confirmPage(request, {
+    title: `Purge ${counted(counting.value, 'response')}?`,
+    section: 'cache',
     message: `${await describeSelection(given, request)} The next request for any of them is sent to the upstream again.`,
     to: 'cache/purge',
     back: 'cache',
@@ -179,9 +179,7 @@ async function ask(request: PageRequest, given: PurgeForm, refused: string | nul
     isDangerous: true,
     fields: Object.entries(given),
     refused,
-    reason: request.form.get('reason') ?? '',
   });
-  return { title, section: 'cache', body, ...statusOf(refused) };
 }
 
 export const cacheRoutes = [

@@ -1,41 +1,35 @@
 import type { ReactNode } from 'react';
 import { changed, get, type PageRequest, type PageResponse, type PageView, post, statusOf } from '../page-request.js';
-import { Heading } from './document.js';
+import { Heading, type Section } from './document.js';
 import { ReasonField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
 import { ErrorNotice } from './parts.js';
 
-export interface ConfirmProps {
+/** A change and what is said about it before it is made. */
+export interface Confirmation {
   title: string;
   /** What is changed, if the message does not say it. */
   notice?: ReactNode;
   /** Explains the effect of the change. */
   message: string;
+  verb: string;
+  isDangerous: boolean;
+}
+
+interface ConfirmProps extends Confirmation {
+  section: Section;
   /** Target of the form, and of the Cancel link. */
   to: string;
   back: string;
-  verb: string;
-  isDangerous: boolean;
   /** Hidden fields of the form. */
   fields?: readonly (readonly [name: string, value: string])[];
   refused: string | null;
-  reason: string;
 }
 
 /** Confirmation page of a change. Cancel comes first and has the focus, so that an accidental key press changes nothing. */
-export function confirmPage({
-  title,
-  notice,
-  message,
-  to,
-  back,
-  verb,
-  isDangerous,
-  fields = [],
-  refused,
-  reason,
-}: ConfirmProps) {
-  return (
+export function confirmPage({ form }: PageRequest, confirm: ConfirmProps): PageView {
+  const { title, section, notice, message, to, back, verb, isDangerous, fields = [], refused } = confirm;
+  const body = (
     <div className="narrow" data-dialog-content="">
       <Heading title={title} />
       <ErrorNotice why={refused} />
@@ -45,7 +39,7 @@ export function confirmPage({
         {fields.map(([name, value]) => (
           <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
         ))}
-        <ReasonField reason={reason} />
+        <ReasonField reason={form.get('reason') ?? ''} />
         <div className="buttons">
           <Link to={back} className="button" data-dialog-cancel="" autoFocus>
             Cancel
@@ -57,9 +51,8 @@ export function confirmPage({
       </ChangeForm>
     </div>
   );
+  return { title, section, body, ...statusOf(refused) };
 }
-
-export type Confirmation = Pick<ConfirmProps, 'title' | 'message' | 'verb' | 'isDangerous'>;
 
 interface ConfirmedChange {
   /** Base path of the project or token, without its ID. */
@@ -74,11 +67,8 @@ interface ConfirmedChange {
 /** Routes of a change of a project or token with a confirmation page: the page, and the change. */
 export function confirmedChange({ section, what, asking, run }: ConfirmedChange) {
   const ask = async (request: PageRequest, refused: string | null): Promise<PageView> => {
-    const asked = await asking(request);
     const back = `${section}/${request.id}`;
-    const reason = request.form.get('reason') ?? '';
-    const body = confirmPage({ ...asked, to: `${back}/${what}`, back, refused, reason });
-    return { title: asked.title, section, body, ...statusOf(refused) };
+    return confirmPage(request, { ...(await asking(request)), section, to: `${back}/${what}`, back, refused });
   };
   const path = `/${section}/:id/${what}`;
   return [
