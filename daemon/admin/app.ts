@@ -24,7 +24,10 @@ import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './pages/project.js';
 import { projectsRoutes } from './pages/projects.js';
 import { providerRoutes } from './pages/provider.js';
-import { tokenRoutes } from './routes/tokens.js';
+import { bulkRoutes } from './pages/bulk.js';
+import { newTokenRoutes } from './pages/new-token.js';
+import { tokenRoutes } from './pages/token.js';
+import { tokensRoutes } from './pages/tokens.js';
 import { topRoutes } from './pages/top.js';
 import { usageRoutes } from './pages/usage.js';
 import type { Route } from './page-request.js';
@@ -44,6 +47,9 @@ const ROUTES: readonly Route[] = [
   ...projectsRoutes,
   ...projectRoutes,
   ...providerRoutes,
+  ...tokensRoutes,
+  ...newTokenRoutes,
+  ...bulkRoutes,
   ...tokenRoutes,
   ...topRoutes,
   ...usageRoutes,

@@ -76,11 +76,6 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'react'],
     node: [],
   },
-  'daemon/admin/routes': {
-    folders: ['daemon/admin', 'daemon/api', 'console/columns'],
-    packages: [],
-    node: [],
-  },
   'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
   // Each builder knows one side: the stores, or HTTP. See "only the composition knows both" below.
   'daemon/compose': {

@@ -4,7 +4,7 @@ import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { FrameContext } from '../../daemon/admin/pages/frame.js';
 import { lastSteps } from '../../daemon/admin/pages/timeline.js';
-import { tokenPage } from '../../daemon/admin/pages/token.js';
+import { TokenPage } from '../../daemon/admin/pages/token.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { projectExample as project, tokenExample as whole } from '../../daemon/api/schemas.js';
 import { frameLines } from '../tui/screens/rendering.js';
@@ -39,7 +39,7 @@ describe('each property of a token', () => {
     const { token, read } = watched();
     const nowMs = Date.UTC(2030, 0, 31, 13);
     const used = { usage: [], spanName: '24h', timeline: lastSteps(24, 'hour', nowMs) } as const;
-    const page = tokenPage({ token, used, records: [], done: null });
+    const page = createElement(TokenPage, { token, used, records: [], done: null });
     const frame = { base: '/admin/', formToken: null, nowMs };
     renderToStaticMarkup(createElement(FrameContext, { value: frame }, page));
     expect(forgotten(read)).to.deep.equal([]);

@@ -1,13 +1,104 @@
-import type { WireProject, WireToken } from '../../api/contract.js';
-import { Heading } from './document.js';
-import { FormButtons } from './fields.js';
+/** The form for a new token, and the page that shows its secret once. */
+import { type TermField, termsThat, TOKEN_TERMS } from '../../../console/columns/tokens.js';
+import { ApiError } from '../../api/client.js';
+import type { TokenCreate, WireProject, WireToken } from '../../api/contract.js';
+import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
+import { exact } from '../../api/formats.js';
+import {
+  allProjects,
+  changed,
+  formValues,
+  get,
+  invalidRequest,
+  type PageRequest,
+  type PageResponse,
+  post,
+  statusOf,
+} from '../page-request.js';
+import { choicesOf, FormButtons, InputField, Select, SelectField } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { TokenLink } from './formats.js';
-import { EmptyState, ErrorNotice } from './parts.js';
+import { EmptyState, ErrorNotice, Facts } from './parts.js';
+import { capitalized, Name, Time, TokenLink } from './formats.js';
+import { Heading } from './document.js';
 import { Snippets } from './snippets.js';
-import { type TokenFormValues, IssuedFacts, TokenFields } from './token-terms.js';
 
-export interface NewTokenProps {
+/** Values of the form, by field name. */
+type TokenFormValues = Record<TermField | 'project_id' | 'duration' | 'unit' | 'like', string>;
+const DEFAULT_LIFETIME = { duration: '24', unit: 'hours' };
+const TERM_FIELDS = Object.keys(TOKEN_TERMS) as TermField[];
+const termValues = (valueOf: (field: TermField) => string) =>
+  Object.fromEntries(TERM_FIELDS.map((field) => [field, valueOf(field)])) as Record<TermField, string>;
+
+const EMPTY_FORM: TokenFormValues = { project_id: '', ...termValues(() => ''), ...DEFAULT_LIFETIME, like: '' };
+
+/** The units of a lifetime, and their minutes. */
+const UNITS = Object.entries({ minutes: 1, hours: 60, days: 24 * 60 });
+
+/** The form for a token like this one. */
+function formLike(token: WireToken): TokenFormValues {
+  const minutes = Math.round((Date.parse(token.expires_at) - Date.parse(token.created_at)) / 60_000);
+  const [unit, size] = UNITS.findLast(([, each]) => minutes % each === 0) ?? ['minutes', 1];
+  return {
+    project_id: token.project_id,
+    // Without a name, or without a cap, a field is empty.
+    ...termValues((field) => String(token[field] || '')),
+    ...(Number.isNaN(minutes) ? DEFAULT_LIFETIME : { duration: String(minutes / size), unit }),
+    like: token.id,
+  };
+}
+
+/** @param props.projects the projects to choose from. */
+function TokenFields({ projects, given }: { projects: readonly WireProject[]; given: TokenFormValues }) {
+  // No other project instead of one that is not active any more.
+  const isKnown = given.project_id === '' || projects.some(({ id }) => id === given.project_id);
+  const choices = isKnown ? choicesOf(projects) : [['', 'Choose a project'] as const, ...choicesOf(projects)];
+  return (
+    <>
+      {given.like === '' ? null : <input type="hidden" name="like" value={given.like} />}
+      <SelectField
+        name="project_id"
+        label="Project"
+        choices={choices}
+        chosen={isKnown ? given.project_id : ''}
+        required
+      />
+      {termsThat(false).map(({ field, label, hint, max }) => (
+        <InputField
+          key={field}
+          name={field}
+          label={label}
+          hint={given.like === '' ? `${capitalized(hint)}. Optional.` : 'Leave empty for that of the other token.'}
+          maxLength={max}
+          defaultValue={given[field]}
+        />
+      ))}
+      <fieldset className="pair">
+        <legend>Valid for</legend>
+        <input type="number" name="duration" min="1" required defaultValue={given.duration} aria-label="Lifetime" />
+        <Select
+          choices={UNITS.map(([name]) => [name, name] as const)}
+          chosen={given.unit}
+          name="unit"
+          aria-label="Unit of time"
+        />
+      </fieldset>
+      {termsThat(true).map(({ field, label, hint, max }) => (
+        <InputField
+          key={field}
+          name={field}
+          label={label}
+          hint={`${capitalized(hint)}.`}
+          type="number"
+          min="0"
+          max={max}
+          defaultValue={given[field]}
+        />
+      ))}
+    </>
+  );
+}
+
+interface NewTokenProps {
   /** The active projects: inactive projects cannot have new tokens. */
   projects: readonly WireProject[];
   given: TokenFormValues;
@@ -16,7 +107,7 @@ export interface NewTokenProps {
   refused: string | null;
 }
 
-export function newTokenPage(props: NewTokenProps) {
+function NewTokenPage(props: NewTokenProps) {
   return (
     <div className="narrow">
       <Heading title={props.like ? 'Issue again' : 'New token'} path={<Link to="tokens">Tokens</Link>} />
@@ -58,7 +149,7 @@ function NewTokenForm({ projects, given, refused }: NewTokenProps) {
   );
 }
 
-export interface SecretProps {
+interface SecretProps {
   token: WireToken;
   /** Null if the secret was already shown; it is not stored anywhere. */
   secret: string | null;
@@ -66,7 +157,7 @@ export interface SecretProps {
 }
 
 /** Shows the secret once; going back or reloading does not show it again. */
-export function secretPage({ token, secret, baseUrl }: SecretProps) {
+function SecretPage({ token, secret, baseUrl }: SecretProps) {
   return (
     <div className={secret === null ? 'narrow' : 'issued'}>
       <Heading
@@ -108,3 +199,101 @@ function Revealed({ token, secret, baseUrl }: { token: WireToken; secret: string
     </>
   );
 }
+
+function IssuedFacts({ token }: { token: WireToken }) {
+  return (
+    <Facts
+      id="facts"
+      facts={[
+        token.name === null ? null : { name: 'Name', value: <Name>{token.name}</Name> },
+        { name: 'Expires', value: <Time at={token.expires_at} isFull /> },
+        {
+          name: 'Requests',
+          value: token.max_requests === 0 ? 'unlimited' : `up to ${exact(token.max_requests)}`,
+        },
+      ]}
+    />
+  );
+}
+
+// ---- routes
+
+async function newToken(request: PageRequest, given: TokenFormValues, refused: string | null): Promise<PageResponse> {
+  const { client } = request;
+  const [projects, like] = await Promise.all([
+    allProjects(client, { is_active: 'true' }),
+    given.like === '' ? null : client.token(given.like),
+  ]);
+  const body = <NewTokenPage projects={projects} given={given} like={like} refused={refused} />;
+  return { title: like ? 'Issue again' : 'New token', section: 'tokens', body, ...statusOf(refused) };
+}
+
+/** @param what label of the field, for the error message. @throws {ApiError} if the text is not a whole number. */
+function parseWholeNumber(text: string, what: string): number {
+  if (/^\d{1,10}$/.test(text)) return Number(text);
+  throw invalidRequest(`${what} must be a whole number`);
+}
+
+/** @throws {ApiError} with the limit in the unit of the form. */
+function parseMinutes(duration: string, unit: string): number {
+  const what = 'the lifetime';
+  const amount = parseWholeNumber(duration, what);
+  const [, minutes] = UNITS.find(([name]) => name === unit) ?? [];
+  if (minutes === undefined) throw invalidRequest('the unit must be minutes, hours or days');
+  const most = Math.floor((MAX_DURATION_HOURS * 60) / minutes);
+  if (amount < 1 || amount > most) throw invalidRequest(`${what} must be from 1 to ${most} ${unit}`);
+  return amount * minutes;
+}
+
+function tokenCreateOf(given: TokenFormValues): TokenCreate {
+  const terms: Record<string, string | number> = {};
+  for (const { field } of termsThat(false)) if (given[field] !== '') terms[field] = given[field];
+  for (const { field, label } of termsThat(true)) {
+    if (given[field] !== '') terms[field] = parseWholeNumber(given[field], `the ${label.toLowerCase()}`);
+    // Without a value the new token would have that of the other one.
+    else if (given.like !== '') terms[field] = 0;
+  }
+  const like = given.like === '' ? {} : { like: given.like };
+  return {
+    project_id: given.project_id,
+    ...like,
+    ...terms,
+    duration_minutes: parseMinutes(given.duration, given.unit),
+  };
+}
+
+/** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */
+function issue(request: PageRequest): Promise<PageResponse> {
+  const given = formValues(request.form, EMPTY_FORM);
+  return changed(
+    async () => {
+      const { id, token } = await request.changeClient.createToken(tokenCreateOf(given)).catch(asFormError);
+      const to = `tokens/${id}/secret`;
+      request.storeSecret(to, token);
+      return to;
+    },
+    (refused) => newToken(request, given, refused),
+  );
+}
+
+/** Turns a missing project into an error of the form, which is shown again with the entered values. */
+function asFormError(error: unknown): never {
+  throw error instanceof ApiError && error.status === 404 ? invalidRequest(error.message, error.code) : error;
+}
+
+export const newTokenRoutes = [
+  get('/tokens/new', async (request) => {
+    const like = request.query.get('like') ?? '';
+    const given =
+      like === ''
+        ? { ...EMPTY_FORM, project_id: request.query.get('project_id') ?? '' }
+        : formLike(await request.client.token(like));
+    return newToken(request, given, null);
+  }),
+  post('/tokens/new', issue),
+  get('/tokens/:id/secret', async (request) => {
+    const token = await request.client.token(request.id);
+    const body = <SecretPage token={token} secret={request.takeSecret()} baseUrl={request.baseUrl} />;
+    return { title: 'Token issued', section: 'tokens', body };
+  }),
+];

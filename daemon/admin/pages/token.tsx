@@ -1,21 +1,26 @@
 import { shortId } from '../../../console/columns/cell-text.js';
+import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import type { WireAuditRecord, WireToken } from '../../api/contract.js';
+import { loadTokenHistory } from '../../api/token-history.js';
+import { exact } from '../../api/formats.js';
+import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
+import { Cap, escapeBidi, Name, StateMark, Time } from './formats.js';
+import { confirmedChange } from './confirm.js';
+import { Traffic, usageFor, type Used } from './traffic.js';
+import { CellContent } from './cells.js';
+import { ConfirmLink, Link, useFrame } from './frame.js';
+import { CommandLine, Facts, SuccessNotice } from './parts.js';
 import { RecordTable } from './audit.js';
-import { Traffic, type Used } from './traffic.js';
 import { Heading } from './document.js';
-import { ConfirmLink, Link } from './frame.js';
-import { SuccessNotice, CommandLine } from './parts.js';
-import { TokenFacts } from './token-terms.js';
-import { Name } from './formats.js';
 
-export interface TokenProps {
+interface TokenProps {
   used: Used;
   token: WireToken;
   records: readonly WireAuditRecord[];
   done: string | null;
 }
 
-export function tokenPage({ token, used, records, done }: TokenProps) {
+export function TokenPage({ token, used, records, done }: TokenProps) {
   const to = `tokens/${token.id}`;
   return (
     <>
@@ -56,3 +61,100 @@ export function tokenPage({ token, used, records, done }: TokenProps) {
     </>
   );
 }
+
+function revocationOf({ revoked_at: at, revoked_by: by, revoke_reason: reason }: WireToken) {
+  if (at === null) return null;
+  const value = (
+    <>
+      <Time at={at} isFull />
+      {by === null ? null : ' by '}
+      {by === null ? null : <Name>{by}</Name>}
+      {reason === null ? null : ': '}
+      {reason === null ? null : <Name>{reason}</Name>}
+    </>
+  );
+  return { name: 'Revoked', value };
+}
+
+function TokenFacts({ token }: { token: WireToken }) {
+  const { nowMs } = useFrame();
+  return (
+    <Facts
+      id="facts"
+      facts={[
+        { name: 'State', value: <StateMark state={token.state} /> },
+        revocationOf(token),
+        {
+          name: 'Requests',
+          value:
+            token.max_requests === 0 ? (
+              `${exact(token.request_count)}, unlimited`
+            ) : (
+              <Cap used={token.request_count} cap={token.max_requests} />
+            ),
+        },
+        { name: 'Cache hits', value: exact(token.cache_hit_count) },
+        ...TOKEN_LINES.filter(({ id }) => id !== 'id').map((column) => ({
+          name: column.title,
+          value: <CellContent cell={column.cell(token, nowMs)} isFull />,
+        })),
+        { name: 'ID', value: <code className="id">{token.id}</code> },
+      ]}
+    />
+  );
+}
+
+// ---- routes
+
+/** Maximum number of records of each kind of change. */
+const CHANGES_SHOWN = 10;
+
+const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
+
+const DONE = {
+  revoked: 'Token revoked. It is refused from the next request on. You can reactivate it.',
+  reactivated: 'Token reactivated. It is accepted again, unless it has expired or reached its cap.',
+};
+
+async function show(request: PageRequest): Promise<PageResponse> {
+  const { client } = request;
+  const token = await client.token(request.id);
+  const [used, { changes, lastUse }] = await Promise.all([
+    usageFor(request, { token_id: token.id }),
+    loadTokenHistory(client, token.id, CHANGES_SHOWN),
+  ]);
+  const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
+  const body = <TokenPage token={token} used={used} records={records} done={doneMessage(request, DONE)} />;
+  return { title: titleOf(token), section: 'tokens', isLive: true, body };
+}
+
+/** A change with a confirmation page. */
+const change = (verb: 'Revoke' | 'Reactivate', isActive: boolean, done: keyof typeof DONE, message: string) =>
+  confirmedChange({
+    section: 'tokens',
+    what: verb.toLowerCase(),
+    asking: async ({ client, id }) => {
+      const title = `${verb} ${titleOf(await client.token(id))}?`;
+      return { title, message, verb, isDangerous: !isActive };
+    },
+    run: async ({ changeClient, id }) => {
+      await changeClient.updateToken(id, { is_active: isActive });
+      return `done=${done}`;
+    },
+  });
+
+export const tokenRoutes = [
+  get('/tokens/:id', show),
+  ...change(
+    'Revoke',
+    false,
+    'revoked',
+    'Clients of the token get 401 from the next request on, and requests in flight are ended. You can reactivate the token.',
+  ),
+  ...change(
+    'Reactivate',
+    true,
+    'reactivated',
+    'The token is accepted again from the next request on, unless it has expired or reached its cap.',
+  ),
+];

@@ -1,16 +1,27 @@
 import { shortId, stateMark } from '../../../console/columns/cell-text.js';
-import { TOKEN_COLUMNS } from '../../../console/columns/tokens.js';
-import { counted, exact } from '../../api/formats.js';
+import { TOKEN_COLUMNS, TOKEN_FIELDS } from '../../../console/columns/tokens.js';
 import type { WireToken } from '../../api/contract.js';
+import { counted, exact } from '../../api/formats.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
+import { exported, pagesOf } from '../export.js';
+import {
+  allProjects,
+  get,
+  listPage,
+  type PageRequest,
+  type PageResponse,
+  parametersOf,
+  statusOf,
+} from '../page-request.js';
+import { tokenFilterOf } from '../token-filter.js';
+import { escapeBidi } from './formats.js';
 import { tableColumns } from './cells.js';
 import { Heading } from './document.js';
-import { type Choices, FilterForm, filterFields } from './fields.js';
+import { type Choices, filterFields, FilterForm } from './fields.js';
 import { ChangeForm, Link } from './frame.js';
-import { EmptyState, Exports, type FilteredListProps, NoMatches, Paging, ErrorNotice, Table } from './parts.js';
-import { escapeBidi } from './formats.js';
+import { EmptyState, ErrorNotice, Exports, type FilteredListProps, NoMatches, Paging, Table } from './parts.js';
 
-export interface TokensProps extends FilteredListProps {
+interface TokensProps extends FilteredListProps {
   tokens: readonly WireToken[];
   total: number | null;
 }
@@ -54,7 +65,7 @@ const MAX_ERRORS = 1_000_000;
 
 const MORE_FILTERS = ['created', 'idle_over', 'errors_over', 'model', 'used_over'];
 
-export function tokensPage({ tokens, total, next, query, projects, refused }: TokensProps) {
+function TokensPage({ tokens, total, next, query, projects, refused }: TokensProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'sort' && name !== 'cursor' && value !== '');
   return (
     <>
@@ -188,3 +199,26 @@ function NoTokens({ isFiltered, hasProjects }: { isFiltered: boolean; hasProject
     </EmptyState>
   );
 }
+
+// ---- routes
+
+const queryOf = (query: URLSearchParams) => ({ ...tokenFilterOf(query), ...parametersOf(query, ['sort', 'cursor']) });
+
+/** All tokens that match the filter, without their secrets, which nobody has. */
+async function exportAll(request: PageRequest): Promise<PageResponse> {
+  const { cursor, ...filter } = queryOf(request.query);
+  const pages = pagesOf((paging) => request.client.tokens({ ...filter, ...paging }), cursor);
+  return exported(request, 'tokens', TOKEN_FIELDS, pages);
+}
+
+async function list(request: PageRequest): Promise<PageResponse> {
+  const { client, query } = request;
+  const [projects, { items, ...page }] = await Promise.all([
+    allProjects(client),
+    listPage(async () => client.tokens(queryOf(query))),
+  ]);
+  const body = <TokensPage tokens={items} {...page} query={query} projects={projects} />;
+  return { title: 'Tokens', section: 'tokens', isLive: true, body, ...statusOf(page.refused) };
+}
+
+export const tokensRoutes = [get('/tokens', list), get('/tokens/export', exportAll)];
