@@ -3,7 +3,6 @@ import type { Settings } from '../../config/settings.js';
 import { ContentReaders } from '../core/content/content-reader.js';
 import type { OnEnded, RequestEnded } from '../core/events.js';
 import type { Log } from '../core/ports.js';
-import { publishRequest } from '../core/publishing.js';
 import { RecentTraffic } from '../core/recent-traffic.js';
 import { type AddressOf, addressesBehind } from '../http/client-address.js';
 import { openDecoder } from '../http/proxy/decoding.js';
@@ -143,7 +142,8 @@ function recordersOf(
     },
     bus &&
       ((ended) => {
-        publishRequest(bus, ended);
+        // A flood of requests with unknown tokens must not fill the bus.
+        if (ended.tokenId !== null) bus.publish({ kind: 'request', ended });
       }),
     metrics &&
       ((ended) => {

@@ -11,10 +11,7 @@ export const NUMBERS = 14;
 
 // Places of texts that are looked at, among those of the record.
 export const REQUEST_ID = 0;
-export const CLIENT_IP = 6;
-export const PATH = 8;
 export const UPSTREAM_REQUEST_ID = 13;
-export const MODEL = 14;
 
 /** Stores the texts of a record in `texts`, from the place `at`. */
 export function putTexts(ended: RequestEnded, texts: (string | null)[], at: number): void {
@@ -24,15 +21,15 @@ export function putTexts(ended: RequestEnded, texts: (string | null)[], at: numb
   texts[at + 3] = ended.tokenName;
   texts[at + 4] = ended.projectName;
   texts[at + 5] = ended.obfuscated;
-  texts[at + CLIENT_IP] = ended.clientIp;
+  texts[at + 6] = ended.clientIp;
   texts[at + 7] = ended.method;
-  texts[at + PATH] = ended.path;
+  texts[at + 8] = ended.path;
   texts[at + 9] = ended.code;
   texts[at + 10] = ended.problem;
   texts[at + 11] = ended.outcome;
   texts[at + 12] = ended.cache;
   texts[at + UPSTREAM_REQUEST_ID] = ended.upstreamRequestId;
-  texts[at + MODEL] = ended.model;
+  texts[at + 14] = ended.model;
 }
 
 /** Stores the numbers of a record in `numbers`, from the place `at`. */
@@ -70,9 +67,9 @@ export function recordFrom(
     tokenId: texts[text + 2] ?? null,
     tokenName: texts[text + 3] ?? null,
     obfuscated: texts[text + 5] ?? null,
-    clientIp: texts[text + CLIENT_IP] ?? null,
+    clientIp: texts[text + 6] ?? null,
     method: texts[text + 7] ?? '',
-    path: texts[text + PATH] ?? '',
+    path: texts[text + 8] ?? '',
     status: numbers[number + 1] ?? 0,
     code: texts[text + 9] ?? null,
     problem: texts[text + 10] ?? null,
@@ -87,7 +84,7 @@ export function recordFrom(
     streamed: (flags & 2) !== 0,
     isModelAnswered: (flags & 4) !== 0,
     upstreamRequestId: texts[text + UPSTREAM_REQUEST_ID] ?? null,
-    model: texts[text + MODEL] ?? null,
+    model: texts[text + 14] ?? null,
     usage: usageAt(numbers, number + 8),
     requestBody: null,
     responseBody: null,

@@ -4,7 +4,7 @@
  * deletes. Redis reports neither.
  */
 import { LogThrottle } from '../../core/log-throttle.js';
-import { compareStreamIds } from '../../core/stream-id.js';
+import { compareStreamIds } from '../../core/events.js';
 import type { Clock, Log } from '../../core/ports.js';
 import { every } from '../../core/timing.js';
 import type { RedisConnection } from './connection.js';
