@@ -74,7 +74,7 @@ export async function openStores(
     const attended = role === 'primary' && onWaiting ? new AttendedDatabase(database, clock, onWaiting) : database;
     // Fails here if the file cannot be opened or is not a database.
     if (settings.database.driver === 'sqlite')
-      await withAccessError(settings.database.path, database.select('SELECT 1'));
+      await withAccessError(settings.database.path, database.prioritySelect('SELECT 1'));
     return {
       database,
       records: new SqlRecords(attended, box, totalsOfLists(clock), figuresOfPages(clock), afterChange),

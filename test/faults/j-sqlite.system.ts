@@ -98,7 +98,7 @@ describe('J: an SQLite database', function () {
   }
 
   it('J03 all connections have the same PRAGMAs: for reading, for transactions and for writing', async () => {
-    const { sequelize, writer } = sqliteOf(scene.daemon);
+    const { sequelize, readers, writer } = sqliteOf(scene.daemon);
     const expected = { busy_timeout: 5_000, journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
     const read = async (ask: (sql: string) => Promise<object[]>) => {
       const found: Record<string, unknown> = {};
@@ -114,7 +114,8 @@ describe('J: an SQLite database', function () {
       const ask = (sql: string) => sequelize.query<object>(sql, { ...SELECT, transaction });
       expect(await read(ask)).to.deep.equal(expected);
     });
-    expect(await read((sql) => writer.all<object>(sql))).to.deep.equal(expected);
+    for (const connection of [writer, readers.usual, readers.long])
+      expect(await read((sql) => connection.all<object>(sql))).to.deep.equal(expected);
   });
 
   /** Causes SQLite's own error, the same as with a file system that became read-only. @returns a function that undoes it. */

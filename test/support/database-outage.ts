@@ -23,27 +23,29 @@ export function makeDatabaseUnreachable(
   { daemon }: TestDaemon,
   connecting: (reach: () => Promise<unknown>) => Promise<unknown> = refused,
 ): DatabaseOutage {
-  const { sequelize, reader, writer } = daemon.stores.database as SqliteDatabase;
+  const { sequelize, readers, writer } = daemon.stores.database as SqliteDatabase;
   const { connectionManager } = sequelize as unknown as { connectionManager: ConnectionManager };
   const shipped = connectionManager.getConnection;
   const run = writer.run.bind(writer);
-  const all = reader.all.bind(reader);
   const outage: DatabaseOutage = {
     attempts: 0,
     end: () => {
       connectionManager.getConnection = shipped;
       writer.run = run;
-      reader.all = all;
+      for (const reader of Object.values(readers)) Reflect.deleteProperty(reader, 'all');
     },
   };
   connectionManager.getConnection = (options) => {
     outage.attempts += 1;
     return connecting(() => shipped.call(connectionManager, options));
   };
-  reader.all = <Row extends object>(sql: string, bind?: Bind) => {
-    outage.attempts += 1;
-    return connecting(() => all(sql, bind)) as Promise<Row[]>;
-  };
+  for (const reader of Object.values(readers)) {
+    const all = reader.all.bind(reader);
+    reader.all = <Row extends object>(sql: string, bind?: Bind) => {
+      outage.attempts += 1;
+      return connecting(() => all(sql, bind)) as Promise<Row[]>;
+    };
+  }
   writer.run = (sql, bind) => {
     if (sql !== 'BEGIN IMMEDIATE') return run(sql, bind);
     outage.attempts += 1;

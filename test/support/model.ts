@@ -187,7 +187,7 @@ class Instance {
   async close(): Promise<void> {
     if (this.#notifications) this.#allNotifications?.delete(this.#notifications);
     await this.database.writer.close();
-    await this.database.reader.close();
+    await Promise.all(Object.values(this.database.readers).map((reader) => reader.close()));
     const { connections } = this.database.sequelize.connectionManager as unknown as {
       connections: Record<string, { close(done: () => void): void }>;
     };
@@ -202,7 +202,7 @@ class Instance {
   }
 
   #gateCalls(sabotage: Sabotage, onExpiry: () => void): void {
-    const { sequelize, reader, writer } = this.database;
+    const { sequelize, readers, writer } = this.database;
     const gated =
       (shipped: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
       async (sql: string, ...rest: unknown[]) => {
@@ -218,7 +218,9 @@ class Instance {
         }
       };
     Object.assign(sequelize, { query: gated(sequelize.query.bind(sequelize) as () => Promise<unknown>) });
-    Object.assign(reader, { all: gated(reader.all.bind(reader) as () => Promise<unknown>) });
+    for (const reader of Object.values(readers)) {
+      Object.assign(reader, { all: gated(reader.all.bind(reader) as () => Promise<unknown>) });
+    }
     Object.assign(writer, {
       run: gated(writer.run.bind(writer) as () => Promise<unknown>),
       all: gated(writer.all.bind(writer) as () => Promise<unknown>),
@@ -330,7 +332,7 @@ function migratedTemplate(): Promise<string> {
     const path = join(folder, 'template.db');
     const database = new SqliteDatabase(path);
     await new Migrator(database, '0.1.0').up();
-    await database.select('PRAGMA journal_mode = DELETE'); // Everything is in the one file that is copied.
+    await database.sequelize.query('PRAGMA journal_mode = DELETE'); // Everything is in the one file that is copied.
     await database.close();
     return path;
   })();

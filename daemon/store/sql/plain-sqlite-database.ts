@@ -1,4 +1,5 @@
-import { type Bind, type Database, type SqlTransaction } from './database.js';
+import type { Sequelize, Transaction } from 'sequelize';
+import type { Bind, Database, SqlTransaction, StatementTimeout } from './database.js';
 import { sqlite } from './dialect.js';
 import { withStoreErrors } from './failures.js';
 import { SqliteReader, SqliteWriter } from './sqlite.js';
@@ -7,27 +8,29 @@ import { SqliteReader, SqliteWriter } from './sqlite.js';
 export class PlainSqliteDatabase implements Database {
   readonly dialect = sqlite;
   readonly writer: SqliteWriter;
-  readonly #reader: SqliteReader;
+  /** Each has a connection of its own: a short statement would wait for a report. */
+  readonly readers: Readonly<Record<StatementTimeout, SqliteReader>>;
 
   constructor(path: string) {
-    this.#reader = new SqliteReader(path);
     this.writer = new SqliteWriter(path);
+    this.readers = { usual: new SqliteReader(path), long: new SqliteReader(path) };
   }
 
-  get sequelize(): never {
+  get sequelize(): Sequelize {
     throw new Error('this process makes no migrations');
   }
 
-  inTransaction(): never {
-    return this.sequelize;
+  inTransaction<T>(_work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return Promise.reject(new Error('this process makes no migrations'));
   }
 
   get statements(): number {
-    return this.#reader.statements + this.writer.statements;
+    const { usual, long } = this.readers;
+    return usual.statements + long.statements + this.writer.statements;
   }
 
-  select<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return withStoreErrors(this.#reader.all<Row>(sql, bind));
+  select<Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'long'): Promise<Row[]> {
+    return withStoreErrors(this.readers[timeout].all<Row>(sql, bind));
   }
 
   /** Runs after all earlier transactions. */
@@ -36,11 +39,11 @@ export class PlainSqliteDatabase implements Database {
   }
 
   prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return this.select<Row>(sql, bind);
+    return this.select<Row>(sql, bind, 'usual');
   }
 
   async close(): Promise<void> {
     await this.writer.closeWhenIdle();
-    await this.#reader.close();
+    await Promise.all([this.readers.usual.close(), this.readers.long.close()]);
   }
 }

@@ -2,61 +2,37 @@ import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { QueryTypes, Sequelize, Transaction } from 'sequelize';
 import sqlite3 from 'sqlite3';
-import type { Bind, Database, SqlTransaction, StatementTimeout } from './database.js';
-import { sqlite } from './dialect.js';
+import type { Database } from './database.js';
 import { withStoreErrors } from './failures.js';
-import { closableSqlite3, closeBrokenConnections, preparedSqlite3, SqliteReader, SqliteWriter } from './sqlite.js';
+import { PlainSqliteDatabase } from './plain-sqlite-database.js';
+import { closableSqlite3, closeBrokenConnections, preparedSqlite3 } from './sqlite.js';
 
-/** SQLite database that can be migrated. It reads and migrates through Sequelize. */
-export class SqliteDatabase implements Database {
-  readonly dialect = sqlite;
-  readonly sequelize: Sequelize;
-  readonly writer: SqliteWriter;
-  /** For short statements, which would wait for a report on the other connection. */
-  readonly reader: SqliteReader;
-  #read = 0;
+/** SQLite database that can be migrated, through Sequelize. */
+export class SqliteDatabase extends PlainSqliteDatabase {
+  readonly #sequelize: Sequelize;
 
   constructor(path: string) {
-    this.sequelize = new Sequelize({
+    super(path);
+    this.#sequelize = new Sequelize({
       dialect: 'sqlite',
       storage: path,
       dialectModule: preparedSqlite3,
-      // Only counted: logging the statement would log bind values.
-      logging: () => {
-        this.#read += 1;
-      },
+      logging: false,
     });
-    closeBrokenConnections(this.sequelize.connectionManager);
-    this.writer = new SqliteWriter(path);
-    this.reader = new SqliteReader(path);
+    closeBrokenConnections(this.#sequelize.connectionManager);
   }
 
-  get statements(): number {
-    return this.#read + this.reader.statements + this.writer.statements;
+  override get sequelize(): Sequelize {
+    return this.#sequelize;
   }
 
-  select<Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'long'): Promise<Row[]> {
-    if (timeout === 'usual') return this.prioritySelect(sql, bind);
-    return withStoreErrors(this.sequelize.query<Row>(sql, { bind, type: QueryTypes.SELECT }));
+  override inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    return this.#sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
   }
 
-  /** Runs after all earlier transactions. */
-  transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
-    return withStoreErrors(this.writer.transact(work));
-  }
-
-  inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return this.sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
-  }
-
-  prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
-    return withStoreErrors(this.reader.all<Row>(sql, bind));
-  }
-
-  async close(): Promise<void> {
-    await this.writer.closeWhenIdle();
-    await this.reader.close();
-    await this.sequelize.close();
+  override async close(): Promise<void> {
+    await super.close();
+    await this.#sequelize.close();
   }
 }
 

@@ -9,7 +9,7 @@ import { sqlite } from './dialect.js';
 
 /*
  * WAL allows reads while the single writer writes. FULL makes COMMIT wait for the disk, so that acknowledged changes survive a
- * power failure. Sequelize, which reads and migrates, opens a connection for each transaction and calls no hook for it on SQLite;
+ * power failure. Sequelize, which migrates, opens a connection for each transaction and calls no hook for it on SQLite;
  * so the driver itself sets up every connection before its first use. A long read, such as a backup, makes the WAL grow; without a
  * size limit it would never shrink again.
  */
