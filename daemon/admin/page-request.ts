@@ -4,7 +4,7 @@ import { ApiError, type ManagementClient, type Page } from '../api/client.js';
 import type { WireProject } from '../api/contract.js';
 import { counted } from '../api/formats.js';
 import type { PageStream } from './page-streams.js';
-import type { Section } from './pages/document.js';
+import type { Section } from './parts/document.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 
 export interface PageRequest {

@@ -1,5 +1,5 @@
 import { ApiError, Unreachable } from '../api/client.js';
-import { Link } from './pages/frame.js';
+import { Link } from './parts/frame.js';
 
 /** An error that is shown as a page. */
 export class Problem extends Error {

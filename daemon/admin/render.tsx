@@ -5,8 +5,8 @@ import type { ReactElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import type { Assets } from './assets.js';
 import type { PageView } from './page-request.js';
-import { Document } from './pages/document.js';
-import { FrameContext, REST_MARK } from './pages/frame.js';
+import { Document } from './parts/document.js';
+import { FrameContext, REST_MARK } from './parts/frame.js';
 
 export interface Rendered extends Omit<PageView, 'section'> {
   /** Null if the user is not logged in. */

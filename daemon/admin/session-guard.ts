@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
 import { type ActiveSession, isSameOrigin, type Sessions } from './sessions.js';
 import { isForm, queryOf, type ReadForm } from './forms.js';
-import { FORM_TOKEN } from './pages/frame.js';
+import { FORM_TOKEN } from './parts/frame.js';
 import { Problem } from './problem.js';
 import type { PageStreams } from './page-streams.js';
 import type { Renderer } from './render.js';

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect } from 'chai';
-import { snippetsFor } from '../../daemon/admin/pages/snippets.js';
+import { snippetsFor } from '../../daemon/admin/parts/snippets.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 
 const PACKAGES = resolve(import.meta.dirname, '../../../node_modules');

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { marksOf, ticksUpTo } from '../../daemon/admin/pages/timeline.js';
+import { marksOf, ticksUpTo } from '../../daemon/admin/parts/timeline.js';
 
 const HOUR_MS = 3_600_000;
 

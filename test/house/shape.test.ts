@@ -71,6 +71,11 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     ],
     packages: ['express', 'helmet', 'react', 'react-dom'],
   },
+  'daemon/admin/parts': {
+    folders: ['daemon/admin/parts', 'daemon/api', 'console/columns'],
+    packages: ['react'],
+    node: [],
+  },
   'daemon/admin/pages': {
     folders: ['daemon/admin', 'daemon/api', 'console/columns'],
     packages: ['express', 'react'],

@@ -2,8 +2,8 @@
 import { expect } from 'chai';
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
-import { FrameContext } from '../../daemon/admin/pages/frame.js';
-import { lastSteps } from '../../daemon/admin/pages/timeline.js';
+import { FrameContext } from '../../daemon/admin/parts/frame.js';
+import { lastSteps } from '../../daemon/admin/parts/timeline.js';
 import { TokenPage } from '../../daemon/admin/pages/token.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { projectExample as project, tokenExample as whole } from '../../daemon/api/schemas.js';

@@ -5,7 +5,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'chai';
 import type { UpstreamAuth } from '../../daemon/api/vocabulary.js';
-import { snippetsFor } from '../../daemon/admin/pages/snippets.js';
+import { snippetsFor } from '../../daemon/admin/parts/snippets.js';
 import { AGENTS } from '../agents/agents.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';

@@ -6,11 +6,11 @@ import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabular
 import { exported, pagesOf } from '../export.js';
 import { allProjects, get, hoursOf, listPage, type PageRequest, parametersOf, statusOf } from '../page-request.js';
 import { withTokenId } from '../token-filter.js';
-import { tableColumns } from './cells.js';
-import { Heading } from './document.js';
-import { type Choices, filterFields, FilterForm } from './fields.js';
-import { Link } from './frame.js';
-import { escapeBidi, Name, OutcomeMark, ProjectLink, Time, TokenLink } from './formats.js';
+import { tableColumns } from '../parts/cells.js';
+import { Heading } from '../parts/document.js';
+import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
+import { Link } from '../parts/frame.js';
+import { escapeBidi, Name, OutcomeMark, ProjectLink, Time, TokenLink } from '../parts/formats.js';
 import {
   EmptyState,
   ErrorNotice,
@@ -22,7 +22,7 @@ import {
   NoMatches,
   Paging,
   Table,
-} from './parts.js';
+} from '../parts/common.js';
 
 interface AuditProps extends FilteredListProps {
   records: readonly WireAuditRecord[];

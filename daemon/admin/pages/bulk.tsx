@@ -9,11 +9,11 @@ import { DEFAULT_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
 import { pagesOf } from '../export.js';
 import { invalidRequest, type PagePart, type PageRequest, type PageResponse, post, sentence } from '../page-request.js';
 import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
+import { Heading } from '../parts/document.js';
+import { Link, RestOfPage } from '../parts/frame.js';
+import { escapeBidi, TokenLink } from '../parts/formats.js';
+import { SuccessNotice } from '../parts/common.js';
 import { confirmPage } from './confirm.js';
-import { Heading } from './document.js';
-import { Link, RestOfPage } from './frame.js';
-import { escapeBidi, TokenLink } from './formats.js';
-import { SuccessNotice } from './parts.js';
 
 interface Result {
   id: string;

@@ -15,11 +15,11 @@ import {
   post,
   statusOf,
 } from '../page-request.js';
-import { Heading } from './document.js';
-import { choicesOf, InputField, SelectField } from './fields.js';
-import { QueryForm } from './frame.js';
-import { escapeBidi, percent } from './formats.js';
-import { CommandLine, EmptyState, ErrorNotice, Facts, SuccessNotice } from './parts.js';
+import { Heading } from '../parts/document.js';
+import { choicesOf, InputField, SelectField } from '../parts/fields.js';
+import { QueryForm } from '../parts/frame.js';
+import { escapeBidi, percent } from '../parts/formats.js';
+import { CommandLine, EmptyState, ErrorNotice, Facts, SuccessNotice } from '../parts/common.js';
 import { confirmPage } from './confirm.js';
 
 /** The submitted values of the purge form, shown again with an error. */

@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
 import { changed, get, type PageRequest, type PageResponse, type PageView, post, statusOf } from '../page-request.js';
-import { Heading, type Section } from './document.js';
-import { ReasonField } from './fields.js';
-import { ChangeForm, Link } from './frame.js';
-import { ErrorNotice } from './parts.js';
+import { Heading, type Section } from '../parts/document.js';
+import { ReasonField } from '../parts/fields.js';
+import { ChangeForm, Link } from '../parts/frame.js';
+import { ErrorNotice } from '../parts/common.js';
 
 /** A change and what is said about it before it is made. */
 export interface Confirmation {

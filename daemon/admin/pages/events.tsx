@@ -8,11 +8,21 @@ import { ApiError } from '../../api/client.js';
 import type { PageStream } from '../page-streams.js';
 import { allProjects, attempt, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
 import { withTokenId } from '../token-filter.js';
-import { Heading } from './document.js';
-import { filterFields, FilterForm } from './fields.js';
-import { Link, useFrame } from './frame.js';
-import { capitalized, escapeBidi, isTime, Name, NameOrId, ProjectLink, StatusMark, TokenLink, utc } from './formats.js';
-import { EmptyState, ErrorNotice, fact, Facts, type FilteredListProps, idCode, Paging } from './parts.js';
+import { Heading } from '../parts/document.js';
+import { filterFields, FilterForm } from '../parts/fields.js';
+import { Link, useFrame } from '../parts/frame.js';
+import {
+  capitalized,
+  escapeBidi,
+  isTime,
+  Name,
+  NameOrId,
+  ProjectLink,
+  StatusMark,
+  TokenLink,
+  utc,
+} from '../parts/formats.js';
+import { EmptyState, ErrorNotice, fact, Facts, type FilteredListProps, idCode, Paging } from '../parts/common.js';
 
 interface Loaded extends Pick<FilteredListProps, 'next'> {
   /** Newest first; null if the daemon publishes no events. */

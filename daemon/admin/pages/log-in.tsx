@@ -4,9 +4,9 @@ import { ApiError, Unreachable } from '../../api/client.js';
 import type { ActiveSession, Sessions } from '../sessions.js';
 import { queryOf, type ReadForm } from '../forms.js';
 import type { Renderer } from '../render.js';
-import { InputField } from './fields.js';
-import { ChangeForm } from './frame.js';
-import { ErrorNotice } from './parts.js';
+import { InputField } from '../parts/fields.js';
+import { ChangeForm } from '../parts/frame.js';
+import { ErrorNotice } from '../parts/common.js';
 
 interface LogInProps {
   /** Where to redirect after the login. */

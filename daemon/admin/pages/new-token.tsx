@@ -15,12 +15,12 @@ import {
   post,
   statusOf,
 } from '../page-request.js';
-import { choicesOf, FormButtons, InputField, Select, SelectField } from './fields.js';
-import { ChangeForm, Link } from './frame.js';
-import { EmptyState, ErrorNotice, Facts } from './parts.js';
-import { capitalized, Name, Time, TokenLink } from './formats.js';
-import { Heading } from './document.js';
-import { Snippets } from './snippets.js';
+import { choicesOf, FormButtons, InputField, Select, SelectField } from '../parts/fields.js';
+import { ChangeForm, Link } from '../parts/frame.js';
+import { EmptyState, ErrorNotice, Facts } from '../parts/common.js';
+import { capitalized, Name, Time, TokenLink } from '../parts/formats.js';
+import { Heading } from '../parts/document.js';
+import { Snippets } from '../parts/snippets.js';
 
 /** Values of the form, by field name. */
 type TokenFormValues = Record<TermField | 'project_id' | 'duration' | 'unit' | 'like', string>;

@@ -2,11 +2,11 @@ import { duration, exact } from '../../api/formats.js';
 import type { WireStatus, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 import { get } from '../page-request.js';
+import { Heading } from '../parts/document.js';
+import { Link } from '../parts/frame.js';
+import { ComponentMark, milliseconds, NameOrId, percent, StateMark, Time, TokenLink } from '../parts/formats.js';
+import { EmptyState, Facts } from '../parts/common.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
-import { Heading } from './document.js';
-import { Link } from './frame.js';
-import { ComponentMark, milliseconds, NameOrId, percent, StateMark, Time, TokenLink } from './formats.js';
-import { EmptyState, Facts } from './parts.js';
 
 interface OverviewProps {
   used: Used;

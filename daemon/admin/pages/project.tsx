@@ -13,15 +13,15 @@ import {
   post,
   statusOf,
 } from '../page-request.js';
+import { escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
+import { Heading } from '../parts/document.js';
+import { InputField, KeyFields } from '../parts/fields.js';
+import { ChangeForm, ConfirmLink, Link } from '../parts/frame.js';
+import { CommandLine, ErrorNotice, Facts, SuccessNotice } from '../parts/common.js';
 import { isKeyChecked, ProviderShown, sendKey } from './provider.js';
-import { escapeBidi, Name, StateMark, Time } from './formats.js';
 import { type Confirmation, confirmedChange } from './confirm.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
 import { RecordTable } from './audit.js';
-import { Heading } from './document.js';
-import { InputField, KeyFields } from './fields.js';
-import { ChangeForm, ConfirmLink, Link } from './frame.js';
-import { CommandLine, ErrorNotice, Facts, SuccessNotice } from './parts.js';
 
 interface ProjectProps {
   used: Used;

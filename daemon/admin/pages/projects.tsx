@@ -12,6 +12,12 @@ import {
   post,
   statusOf,
 } from '../page-request.js';
+import { Figure } from '../parts/formats.js';
+import { tableColumns } from '../parts/cells.js';
+import { Heading } from '../parts/document.js';
+import { FormButtons, InputField, KeyFields } from '../parts/fields.js';
+import { ChangeForm, Link } from '../parts/frame.js';
+import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from '../parts/common.js';
 import {
   EMPTY_PROVIDER_FORM,
   isKeyChecked,
@@ -23,12 +29,6 @@ import {
   sendKey,
   upstreamOf,
 } from './provider.js';
-import { Figure } from './formats.js';
-import { tableColumns } from './cells.js';
-import { Heading } from './document.js';
-import { FormButtons, InputField, KeyFields } from './fields.js';
-import { ChangeForm, Link } from './frame.js';
-import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from './parts.js';
 
 interface ProjectsProps extends ListProps {
   projects: readonly WireProject[];

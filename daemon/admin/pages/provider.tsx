@@ -25,11 +25,11 @@ import {
   post,
   statusOf,
 } from '../page-request.js';
-import { Name } from './formats.js';
-import { Heading } from './document.js';
-import { FormButtons, InputField, KeyFields, ReasonField, SelectField } from './fields.js';
-import { ChangeForm, Link } from './frame.js';
-import { ErrorNotice } from './parts.js';
+import { Name } from '../parts/formats.js';
+import { Heading } from '../parts/document.js';
+import { FormButtons, InputField, KeyFields, ReasonField, SelectField } from '../parts/fields.js';
+import { ChangeForm, Link } from '../parts/frame.js';
+import { ErrorNotice } from '../parts/common.js';
 
 export const EMPTY_PROVIDER_FORM = { provider: DEFAULT_PROVIDER, base_url: '', auth: 'bearer', missing_usage: 'off' };
 

@@ -4,14 +4,14 @@ import type { WireAuditRecord, WireToken } from '../../api/contract.js';
 import { loadTokenHistory } from '../../api/token-history.js';
 import { exact } from '../../api/formats.js';
 import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
-import { Cap, escapeBidi, Name, StateMark, Time } from './formats.js';
+import { Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
+import { CellContent } from '../parts/cells.js';
+import { ConfirmLink, Link, useFrame } from '../parts/frame.js';
+import { CommandLine, Facts, SuccessNotice } from '../parts/common.js';
+import { Heading } from '../parts/document.js';
 import { confirmedChange } from './confirm.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
-import { CellContent } from './cells.js';
-import { ConfirmLink, Link, useFrame } from './frame.js';
-import { CommandLine, Facts, SuccessNotice } from './parts.js';
 import { RecordTable } from './audit.js';
-import { Heading } from './document.js';
 
 interface TokenProps {
   used: Used;

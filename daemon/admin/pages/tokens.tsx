@@ -14,12 +14,12 @@ import {
   statusOf,
 } from '../page-request.js';
 import { tokenFilterOf } from '../token-filter.js';
-import { escapeBidi } from './formats.js';
-import { tableColumns } from './cells.js';
-import { Heading } from './document.js';
-import { type Choices, filterFields, FilterForm } from './fields.js';
-import { ChangeForm, Link } from './frame.js';
-import { EmptyState, ErrorNotice, Exports, type FilteredListProps, NoMatches, Paging, Table } from './parts.js';
+import { escapeBidi } from '../parts/formats.js';
+import { tableColumns } from '../parts/cells.js';
+import { Heading } from '../parts/document.js';
+import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
+import { ChangeForm, Link } from '../parts/frame.js';
+import { EmptyState, ErrorNotice, Exports, type FilteredListProps, NoMatches, Paging, Table } from '../parts/common.js';
 
 interface TokensProps extends FilteredListProps {
   tokens: readonly WireToken[];

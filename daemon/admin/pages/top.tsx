@@ -18,12 +18,12 @@ import {
 import { exported } from '../export.js';
 import { allProjects, attempt, choiceOf, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
 import { withTokenId } from '../token-filter.js';
-import { tableColumns } from './cells.js';
-import { Heading } from './document.js';
-import { filterFields, FilterForm } from './fields.js';
-import { capitalized, escapeBidi, Time } from './formats.js';
-import { Link } from './frame.js';
-import { ChoiceLinks, CommandLine, ErrorNotice, Exports, type FilteredListProps, WideTable } from './parts.js';
+import { tableColumns } from '../parts/cells.js';
+import { Heading } from '../parts/document.js';
+import { filterFields, FilterForm } from '../parts/fields.js';
+import { capitalized, escapeBidi, Time } from '../parts/formats.js';
+import { Link } from '../parts/frame.js';
+import { ChoiceLinks, CommandLine, ErrorNotice, Exports, type FilteredListProps, WideTable } from '../parts/common.js';
 
 interface TopProps extends Omit<FilteredListProps, 'next'>, Chosen {
   /** Null if the query is invalid. */

@@ -1,9 +1,9 @@
 /** Requests and failures over time, on the overview and on the pages of projects and tokens. */
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import type { PageRequest } from '../page-request.js';
-import { ChoiceLinks } from './parts.js';
-import { FAILURE_CHART, REQUEST_CHART, TimeCharts } from './time-chart.js';
-import { bucketsOf, lastSteps, type Timeline } from './timeline.js';
+import { ChoiceLinks } from '../parts/common.js';
+import { FAILURE_CHART, REQUEST_CHART, TimeCharts } from '../parts/time-chart.js';
+import { bucketsOf, lastSteps, type Timeline } from '../parts/timeline.js';
 
 /** The periods to choose from, with their resolution. */
 const SPANS = {

@@ -15,12 +15,12 @@ import {
   statusOf,
 } from '../page-request.js';
 import { withTokenId } from '../token-filter.js';
-import { tableColumns } from './cells.js';
-import { Heading } from './document.js';
-import { type Choices, filterFields, FilterForm } from './fields.js';
-import { EmptyState, ErrorNotice, Exports, type FilteredListProps, Paging, WideTable } from './parts.js';
-import { REQUEST_CHART, TimeCharts, TOKEN_CHART } from './time-chart.js';
-import { type Bucket, bucketsOf, lastSteps, STEP_MS, type Timeline } from './timeline.js';
+import { tableColumns } from '../parts/cells.js';
+import { Heading } from '../parts/document.js';
+import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
+import { EmptyState, ErrorNotice, Exports, type FilteredListProps, Paging, WideTable } from '../parts/common.js';
+import { REQUEST_CHART, TimeCharts, TOKEN_CHART } from '../parts/time-chart.js';
+import { type Bucket, bucketsOf, lastSteps, STEP_MS, type Timeline } from '../parts/timeline.js';
 
 /** What the page shows. Without a valid query that is nothing. */
 interface Loaded {

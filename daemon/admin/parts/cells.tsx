@@ -6,7 +6,7 @@ import { bytes, exact } from '../../api/formats.js';
 import { Cap, Errors, Figure, milliseconds, Name, StateMark, Time, utc } from './formats.js';
 import { useFrame } from './frame.js';
 import { ProjectLink, TokenLink } from './formats.js';
-import type { TableColumn } from './parts.js';
+import type { TableColumn } from './common.js';
 
 /**
  * The columns that the Admin UI shows.

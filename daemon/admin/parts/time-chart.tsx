@@ -4,7 +4,7 @@
  */
 import { counted, exact } from '../../api/formats.js';
 import { Figure } from './formats.js';
-import { WideTable } from './parts.js';
+import { WideTable } from './common.js';
 import { type Bucket, marksOf, STEP_MS, sumOf, ticksUpTo, type Timeline, timeOf } from './timeline.js';
 
 interface Series {
