@@ -1,12 +1,14 @@
-/** Spans of time, as operators write them: how long, how long ago, and the lifetime of a token. */
-import type { Kind } from '../config/kinds.js';
+/**
+ * Spans of time, as operators write them: how long, how long ago, and the lifetime of a token. Each kind says what it accepts, and parses a
+ * text: the result is undefined if the text is not valid.
+ */
 import { MAX_DURATION_HOURS, MS_PER_UNIT, spanMs } from '../daemon/api/vocabulary.js';
 import type { TokenCreate } from '../daemon/api/contract.js';
 
 /** Milliseconds. Unlike settings it accepts days and weeks, because it is never used for a timer. */
-export const span: Kind<number> = {
+export const span = {
   accepts: 'a time such as 30m, 2h, 7d or 2w',
-  parse: (given) => (given.startsWith('-') ? undefined : spanMs(given)),
+  parse: (given: string): number | undefined => (given.startsWith('-') ? undefined : spanMs(given)),
 };
 
 /** A span to the minute: `90m`, `20h 12m`, `36h`, `2d`. Seconds are rounded. */
@@ -22,9 +24,9 @@ export type Moment = { agoMs: number } | { at: string };
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?Z)?$/;
 
-export const moment: Kind<Moment> = {
+export const moment = {
   accepts: 'a time ago such as 24h or 7d, a day such as 2030-01-31, or a time in UTC such as 2030-01-31T12:00:00Z',
-  parse(given) {
+  parse(given: string): Moment | undefined {
     const agoMs = span.parse(given);
     if (agoMs !== undefined) return { agoMs };
     const atMs = TIMESTAMP.test(given) ? Date.parse(given) : NaN;
@@ -42,9 +44,9 @@ export type Lifetime = Pick<TokenCreate, 'duration_hours' | 'duration_minutes'>;
 // 30 days. Withering tokens are meant to be short-lived.
 export const LONGEST_RECOMMENDED_HOURS = 720;
 
-export const lifetime: Kind<Lifetime> = {
+export const lifetime = {
   accepts: `hours from 1 to ${MAX_DURATION_HOURS} such as 48, or a time with a unit such as 90m, 48h, 7d or 2w`,
-  parse(given) {
+  parse(given: string): Lifetime | undefined {
     const minutes = (span.parse(/^\d+$/.test(given) ? `${given}h` : given) ?? 0) / MS_PER_UNIT.m;
     if (!Number.isInteger(minutes) || minutes < 1 || minutes > MAX_DURATION_HOURS * 60) return undefined;
     return minutes % 60 === 0 ? { duration_hours: minutes / 60 } : { duration_minutes: minutes };

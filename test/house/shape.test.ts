@@ -111,7 +111,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['ws'],
   },
   // What the CLI and the terminal UI share, so that neither has to import the other.
-  console: { folders: ['console', 'daemon/api', 'config'], packages: ['picocolors', 'string-width'] },
+  console: { folders: ['console', 'daemon/api'], packages: ['picocolors', 'string-width'] },
   // The Admin UI has the same columns, so they import nothing that it may not.
   'console/columns': { folders: ['console/columns', 'console/sparkline', 'daemon/api'], packages: [], node: [] },
   cli: {
