@@ -64,7 +64,7 @@ interface ColumnLayout {
 const GAP = '  ';
 const MAX_SHRINKABLE_WIDTH = 32;
 const DEFAULT_MIN_WIDTH = 16;
-// The minimum width of a column that fills the line. Other columns are removed before it becomes narrower.
+// A column that fills the line becomes narrower only if all columns that can be removed are.
 const MIN_FILL_WIDTH = 24;
 
 /** A table. Every line fits `render.width` if the columns of rank 0 do. */
@@ -111,7 +111,7 @@ export async function lineOf<T>(
   for (const { fills, cells } of shown) {
     const [cell] = cells;
     if (!fills || !cell) continue;
-    cell.text = truncated(cell.text, Math.max(MIN_FILL_WIDTH, render.width - taken), render.ascii ? '~' : '…', widthOf);
+    cell.text = truncated(cell.text, Math.max(1, render.width - taken), render.ascii ? '~' : '…', widthOf);
     cell.width = widthOf(cell.text);
   }
   const cells = shown.map(({ cells: [cell], width, alignRight, fills }) =>
