@@ -60,7 +60,7 @@ export class DispatcherMetrics {
     this.#lag.set(lag ?? -1);
     this.#pending.set(pending);
     this.#deadLetters.set(deadLetters);
-    this.trimmed.inc({ state: 'unread' }, trimmedUnread);
+    this.trimmed.inc({ state: 'unread' }, trimmedUnread ?? 0);
   }
 
   #counter(name: string, help: string): Counter {

@@ -114,43 +114,6 @@ return created
 `,
 };
 
-/**
- * Measures the lag of the group. The numbers of Redis are wrong after unread entries were trimmed: it counts those as unread permanently. The
- * entries that were added, but neither read nor still present, were trimmed unread. Their number is returned once, to the dispatcher that
- * asks first, and the script corrects the count of the group.
- *
- * ARGV: the key of the dead letters. @returns [lag, pending, trimmed unread, dead letters]; lag and trimmed are -1 before Redis 7.
- */
-export const MEASURE: Script = {
-  name: 'llmpMeasure',
-  lua: `${HEAD}
-local function isBefore(one, other)
-  local oneMs, oneSeq = string.match(one, '(%d+)-(%d+)')
-  local otherMs, otherSeq = string.match(other, '(%d+)-(%d+)')
-  if oneMs ~= otherMs then return tonumber(oneMs) < tonumber(otherMs) end
-  return tonumber(oneSeq) < tonumber(otherSeq)
-end
-local dead = redis.call('XLEN', ARGV[4])
-local its
-for _, it in ipairs(redis.call('XINFO', 'GROUPS', key)) do
-  local fields = fieldsOf(it)
-  if fields.name == group then its = fields end
-end
-if not its then return redis.error_reply('NOGROUP no such group') end
-local stream = fieldsOf(redis.call('XINFO', 'STREAM', key))
-local added, read, length = stream['entries-added'], its['entries-read'], stream.length
-if not added or not read then return { -1, its.pending, -1, dead } end
-local last, first = its['last-delivered-id'], stream['recorded-first-entry-id']
-local unread = nil
-if not isBefore(last, stream['last-generated-id']) then unread = 0
-elseif length == 0 or isBefore(last, first) then unread = length end
-if not unread then return { added - read, its.pending, 0, dead } end
-local trimmed = added - read - unread
-if trimmed ~= 0 then redis.call('XGROUP', 'SETID', key, group, last, 'ENTRIESREAD', added - unread) end
-return { unread, its.pending, math.max(0, trimmed), dead }
-`,
-};
-
 /** Removes consumers with nothing pending: this one, or all others that are idle. ARGV: the idle time in ms, or -1 for this one. @returns how many. */
 export const DROP_CONSUMERS: Script = {
   name: 'llmpDropConsumers',

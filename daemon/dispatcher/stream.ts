@@ -2,10 +2,10 @@ import type { Clock, Log } from '../core/ports.js';
 import type { EventJson } from '../store/event-json.js';
 import type { RedisAddress } from '../store/redis/address.js';
 import { type Argument, RedisConnection, RedisUnavailable, type Script } from '../store/redis/connection.js';
+import { DISPATCHER_GROUP as GROUP, stateOfStream, type StreamState } from '../store/redis/stream-state.js';
 import type { Delivery } from './backends/backend.js';
 import * as scripts from './scripts.js';
 
-export const GROUP = 'llmp-dispatchers';
 export const MAX_DELIVERIES = 5;
 /** An event that was taken twice and never acknowledged may have crashed its dispatcher: it is taken alone, so that no other event is blamed. */
 const ALONE_FROM_DELIVERIES = 2;
@@ -37,12 +37,7 @@ export type TakeResult =
   /** Another consumer took it over, or it was acknowledged. */
   | { kind: 'lost'; id: string };
 
-export interface Measured {
-  /** Events that no dispatcher has read; null before Redis 7, which does not report it. */
-  lag: number | null;
-  pending: number;
-  /** Events that were trimmed before any dispatcher read them, since the last measurement. */
-  trimmedUnread: number;
+export interface Measured extends StreamState {
   deadLetters: number;
 }
 
@@ -143,10 +138,10 @@ export class EventStream {
     return Math.max(0, (await this.#run(scripts.MOVE_TO_DEAD_LETTERS, ...args)) as number);
   }
 
+  /** Events that were trimmed unread are told once, to the dispatcher that asks first. */
   async measure(): Promise<Measured> {
-    const reply = (await this.#run(scripts.MEASURE, this.#deadKey)) as [number, number, number, number];
-    const [lag, pending, trimmedUnread, deadLetters] = reply;
-    return { lag: lag < 0 ? null : lag, pending, trimmedUnread: Math.max(0, trimmedUnread), deadLetters };
+    const state = await stateOfStream(this.connection, this.#options.key, true);
+    return { ...state, deadLetters: (await this.connection.call('XLEN', [this.#deadKey])) as number };
   }
 
   /** Removes consumers that were idle for `idleMs` and have nothing pending. */

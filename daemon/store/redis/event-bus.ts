@@ -9,9 +9,8 @@ import type { Clock, EventBus, EventCounts, FollowStart, Log, PublishedEvent } f
 import { Wakeup } from '../../core/wakeup.js';
 import { eventText } from '../event-text.js';
 import type { RedisAddress } from './address.js';
-import { RedisUnavailable, RedisConnection } from './connection.js';
+import { RedisUnavailable, RedisConnection, type Script } from './connection.js';
 import { EventBuffer } from './event-buffer.js';
-import { ADD_EVENTS } from './event-scripts.js';
 import { RedisEventStream } from './event-stream.js';
 import { StreamMonitor } from './stream-monitor.js';
 
@@ -20,6 +19,25 @@ const MAX_CHARACTERS = 1_000_000;
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 2_000;
 const FLUSH_WITHIN_MS = 2_000;
+
+/**
+ * Adds events in order. Arguments: key, maximum stream length, events. Stops at the first event that cannot be added: returns the
+ * error if it is the first event, otherwise the number of events added before it.
+ */
+const ADD_EVENTS: Script = {
+  name: 'llmpAddEvents',
+  lua: `
+local key, length = ARGV[1], ARGV[2]
+for i = 3, #ARGV do
+  local reply = redis.pcall('XADD', key, 'MAXLEN', '~', length, '*', 'event', ARGV[i])
+  if type(reply) == 'table' and reply.err then
+    if i == 3 then return reply end
+    return i - 3
+  end
+end
+return #ARGV - 2
+`,
+};
 
 export interface RedisEventBusOptions {
   address: RedisAddress;
