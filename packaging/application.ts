@@ -1,14 +1,18 @@
 /** The program with everything that it needs on a machine without Node.js. The packages for systems contain it. */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
-import { packageRoot } from '../config/package-root.js';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { cacheCode } from './bundled-command-line.js';
 import { entriesBelow, run, setModes, textIn, write } from './files.js';
+import { unpackLibraries, writeLibraries } from './libraries.js';
+import { nodeIn, nodeLicenseIn } from './node-runtime.js';
+import { isThisMachine, type Target } from './targets.js';
 
 /** Where the packages have the program, below the root of the system. */
 export const APPLICATION = 'usr/lib/llmp';
 /** Node.js in the package, below the folder of the program. */
 export const NODE = 'bin/node';
-const SCRIPT = 'dist/cli/llmp.cjs';
+/** The program, below the same folder. */
+export const SCRIPT = 'dist/cli/llmp.cjs';
 
 /** The name of the program, and of everything that is not npm's package. */
 export const PROGRAM = 'llmp';
@@ -24,23 +28,57 @@ export interface Manifest {
 
 export const manifestIn = (folder: string) => JSON.parse(textIn(folder, 'package.json')) as Manifest;
 
+/** The program with the Node.js of a target. It runs only from `writeInstalled` or `writeRelocatable`. */
+export interface Application {
+  folder: string;
+  target: Target;
+  /** Debian's packages with the libraries that its binaries need: see `unpackLibraries`. */
+  packages: string;
+  /** These libraries, as the root of a system. */
+  libraries: string;
+}
+
 /**
- * Copies a staged package, with its production dependencies, and adds Node.js.
- *
- * @param staged its folder. @param to a folder that does not exist.
- * @param interpreter the path of Node.js on the machine where it is installed, for the first line of the program.
+ * @param staged the folder of a package with its production dependencies, and with the native module of the target.
+ * @param runtimes the folder of `installNodeRuntimes`. @param work a folder that does not exist.
  */
-export function writeApplication(staged: string, to: string, interpreter: string): void {
-  cpSync(staged, to, { recursive: true, verbatimSymlinks: true });
-  copyCodeCache(to);
-  const node = join(to, NODE);
-  write(node, readFileSync(process.execPath));
-  const nativeModules = entriesBelow(join(to, 'dist/native')).filter(({ entry }) => entry.isFile());
-  run('strip', ['--strip-unneeded', node, ...nativeModules.map(({ path }) => path)]);
-  write(join(to, 'bin/LICENSE'), nodeLicense());
+export function writeApplication(staged: string, target: Target, runtimes: string, work: string): Application {
+  const [folder, packages, libraries] = ['program', 'packages', 'libraries'].map((name) => join(work, name)) as Paths;
+  const platform = `linux-${target.arch}`;
+  const isOfTarget = (path: string) => dirname(path) !== join(staged, 'dist/native') || basename(path) === platform;
+  cpSync(staged, folder, { recursive: true, verbatimSymlinks: true, filter: isOfTarget });
+  const node = join(folder, NODE);
+  write(node, nodeIn(runtimes, target), 0o755);
+  run(`${target.triplet}-strip`, ['--strip-unneeded', node]);
+  write(join(folder, 'bin/LICENSE'), nodeLicenseIn(runtimes, target));
+  unpackLibraries(target, packages);
+  writeLibraries(binariesIn(folder), target, packages, libraries);
+  cacheCommandLine(folder, isThisMachine(target) ? [node] : [target.emulator, '-L', libraries, node]);
+  return { folder, target, packages, libraries };
+}
+
+type Paths = [folder: string, packages: string, libraries: string];
+
+/** Node.js and the native modules in a folder that contains the program. */
+export const binariesIn = (folder: string) =>
+  entriesBelow(folder)
+    .filter(({ entry, path }) => entry.isFile() && (path.endsWith('.node') || path.endsWith(`/${NODE}`)))
+    .map(({ path }) => path);
+
+/** npm's package has no code cache, which is for one release of Node.js; here it is known which one runs. */
+function cacheCommandLine(folder: string, node: readonly [string, ...string[]]): void {
+  const commandLine = join(folder, 'dist/cli');
+  const program = readdirSync(commandLine).find((name) => /^llmp-.*\.cjs$/.test(name));
+  if (program === undefined || !cacheCode(join(commandLine, program), node))
+    throw new Error(`no code cache for the command line: is ${node[0]} there?`);
+}
+
+/** @param interpreter the path of Node.js on the machine where it is installed, for the first line of the program. */
+function copyApplication({ folder }: Application, to: string, interpreter: string): void {
+  cpSync(folder, to, { recursive: true, verbatimSymlinks: true });
   const script = join(to, SCRIPT);
   write(script, readFileSync(script, 'utf8').replace(/^#!.*/, `#!${interpreter} --`));
-  setModes(to, [node, script]);
+  setModes(to, [join(to, NODE), script]);
 }
 
 /**
@@ -48,8 +86,8 @@ export function writeApplication(staged: string, to: string, interpreter: string
  *
  * @param root a folder, as the root of the system.
  */
-export function writeInstalled(staged: string, root: string): void {
-  writeApplication(staged, join(root, APPLICATION), `/${APPLICATION}/${NODE}`);
+export function writeInstalled(application: Application, root: string): void {
+  copyApplication(application, join(root, APPLICATION), `/${APPLICATION}/${NODE}`);
   mkdirSync(join(root, 'usr/bin'));
   symlinkSync(`../lib/llmp/${SCRIPT}`, join(root, 'usr/bin', PROGRAM));
 }
@@ -59,8 +97,8 @@ export function writeInstalled(staged: string, root: string): void {
  *
  * @param to a folder that does not exist.
  */
-export function writeRelocatable(staged: string, to: string): void {
-  writeApplication(staged, to, '/usr/bin/env -S node');
+export function writeRelocatable(application: Application, to: string): void {
+  copyApplication(application, to, '/usr/bin/env -S node');
   // A program finds its own name in the path of its script.
   mkdirSync(join(to, 'libexec'));
   symlinkSync(`../${SCRIPT}`, join(to, 'libexec/llmp'));
@@ -77,20 +115,3 @@ done
 bin=$(cd "$(dirname "$self")" && pwd -P)
 exec "$bin/node" -- "$bin/../libexec/llmp" "$@"
 `;
-
-/** The code cache of the command line is for one release of Node.js: npm's package has none, but here it is known which one runs. */
-function copyCodeCache(to: string): void {
-  const folder = join(packageRoot(), 'dist/cli');
-  for (const name of readdirSync(folder).filter(
-    (each) => each.includes(`-${process.versions.v8}-`) && each.endsWith('.cache'),
-  ))
-    cpSync(join(folder, name), join(to, 'dist/cli', name));
-}
-
-/** The license of Node.js and of what it contains. */
-function nodeLicense(): string {
-  const prefix = resolve(dirname(process.execPath), '..');
-  const path = ['LICENSE', 'share/doc/nodejs/LICENSE'].map((name) => join(prefix, name)).find(existsSync);
-  if (path === undefined) throw new Error(`the license of Node.js is not below ${prefix}: install Node.js with it`);
-  return readFileSync(path, 'utf8');
-}

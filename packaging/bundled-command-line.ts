@@ -109,13 +109,20 @@ function replace(path: string, content: string, mode = 0o644): void {
   renameSync(written, path);
 }
 
-/** @returns false if the code cache could not be created: the program then starts without it. */
-function cacheCode(program: string): boolean {
+/**
+ * Writes the code cache of a bundle beside it, for one release and architecture of Node.js.
+ *
+ * @param node the command that runs this Node.js. @returns false if the code cache could not be created: the program then starts without it.
+ */
+export function cacheCode(
+  program: string,
+  [command, ...options]: readonly [string, ...string[]] = [process.execPath],
+): boolean {
   // With a constant seed the same program has the same cache. See code-cache.ts.
-  const args = ['--hash-seed=1', join(import.meta.dirname, 'code-cache.js'), program];
-  const { status } = spawnSync(process.execPath, args, {
+  const args = [...options, '--hash-seed=1', join(import.meta.dirname, 'code-cache.js'), program];
+  const { status } = spawnSync(command, args, {
     stdio: ['ignore', 'ignore', 'inherit'],
-    timeout: 60_000,
+    timeout: 300_000, // An emulator takes ten times as long.
   });
   if (status !== 0) console.error('warning: no code cache for the command line; it will start more slowly');
   return status === 0;

@@ -1,13 +1,23 @@
 /** The Debian package: `llmp_VERSION_ARCHITECTURE.deb`. */
 import { createHash } from 'node:crypto';
-import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, relative } from 'node:path';
 import { packageRoot } from '../config/package-root.js';
 import { shippedFiles } from '../config/systemd/shipped.js';
-import { APPLICATION, manifestIn, NODE, PROGRAM, writeInstalled } from './application.js';
+import {
+  type Application,
+  APPLICATION,
+  binariesIn,
+  manifestIn,
+  NODE,
+  PROGRAM,
+  SCRIPT,
+  writeInstalled,
+} from './application.js';
 import { copyright } from './copyright.js';
 import { entriesBelow, gzip, run, setTimes, textIn, write } from './files.js';
+import { dependenciesOf } from './libraries.js';
 import type { LockFile } from './sbom.js';
 
 /** The files that the package is made with: scripts of the maintainer, and a configuration file. */
@@ -34,24 +44,23 @@ const COMPLETIONS = {
 };
 
 /**
- * @param staged the folder of the npm package with its production dependencies.
  * @param into the folder for the package. @param time of the release, in seconds since 1970.
  * @returns the path of the package.
  */
-export function writeDebianPackage(staged: string, lock: LockFile, into: string, time: number): string {
+export function writeDebianPackage(application: Application, lock: LockFile, into: string, time: number): string {
+  const { folder, target } = application;
   const root = mkdtempSync(join(tmpdir(), 'llmp-deb-'));
   try {
-    writeInstalled(staged, root);
+    writeInstalled(application, root);
     writeUnits(root);
     writeConfiguration(root);
-    writeManual(staged, root);
+    writeManual(folder, root);
     for (const [shell, path] of Object.entries(COMPLETIONS)) write(join(root, path), completionFor(root, shell));
-    writeDocumentation(staged, lock, root, time);
+    writeDocumentation(folder, lock, root, time);
     setPrivateModes(root);
-    const architecture = run('dpkg', ['--print-architecture']).toString().trim();
-    writeControl(staged, root, architecture);
+    writeControl(application, root);
     setTimes(root, time);
-    const path = join(into, `${PROGRAM}_${manifestIn(staged).version}_${architecture}.deb`);
+    const path = join(into, `${PROGRAM}_${manifestIn(folder).version}_${target.debianArch}.deb`);
     const env = { ...process.env, SOURCE_DATE_EPOCH: String(time) };
     run('dpkg-deb', ['--root-owner-group', '-Zxz', '--build', root, path], { env });
     return path;
@@ -81,7 +90,7 @@ function writeManual(staged: string, root: string): void {
 }
 
 const completionFor = (root: string, shell: string) =>
-  run(join(root, APPLICATION, NODE), [join(root, APPLICATION, 'dist/cli/llmp.cjs'), 'completion', shell]);
+  run(process.execPath, [join(root, APPLICATION, SCRIPT), 'completion', shell]);
 
 function writeDocumentation(staged: string, lock: LockFile, root: string, time: number): void {
   const { version } = manifestIn(staged);
@@ -111,14 +120,14 @@ function setPrivateModes(root: string): void {
   chmodSync(join(root, 'etc/llmp/llmp.env'), 0o640);
 }
 
-function writeControl(staged: string, root: string, architecture: string): void {
+function writeControl(application: Application, root: string): void {
   const files = entriesBelow(root).filter(({ entry }) => entry.isFile());
   const sums = files.map(({ path }) => {
     const sum = createHash('md5').update(readFileSync(path)).digest('hex');
     return `${sum}  ${relative(root, path)}\n`;
   });
   const control = join(root, 'DEBIAN');
-  const text = controlFile(staged, root, architecture);
+  const text = controlFile(application, root);
   write(join(control, 'control'), text);
   write(join(control, 'md5sums'), sums.join(''));
   write(join(control, 'conffiles'), CONFFILES.map((path) => `${path}\n`).join(''));
@@ -126,15 +135,15 @@ function writeControl(staged: string, root: string, architecture: string): void 
   chmodSync(control, 0o755);
 }
 
-function controlFile(staged: string, root: string, architecture: string): string {
-  const { version, description } = manifestIn(staged);
+function controlFile({ folder, target, packages }: Application, root: string): string {
+  const { version, description } = manifestIn(folder);
   const fields = {
     Package: PROGRAM,
     Version: version,
-    Architecture: architecture,
+    Architecture: target.debianArch,
     Maintainer: MAINTAINER,
     'Installed-Size': String(installedSize(root)),
-    Depends: [...librariesOf(root), ...DEPENDS].join(', '),
+    Depends: [...dependenciesOf(binariesIn(folder), target, packages), ...DEPENDS].join(', '),
     Suggests: SUGGESTS.join(', '),
     Section: 'net',
     Priority: 'optional',
@@ -150,23 +159,6 @@ function installedSize(root: string): number {
     entry.isFile() ? Math.ceil(lstatSync(path).size / 1024) : 1,
   );
   return sizes.reduce((sum, size) => sum + size, 0);
-}
-
-/** What the binaries need, with the oldest version of each library that has what they use. */
-function librariesOf(root: string): string[] {
-  const work = mkdtempSync(join(tmpdir(), 'llmp-shlibdeps-'));
-  try {
-    mkdirSync(join(work, 'debian'));
-    write(join(work, 'debian/control'), 'Source: llmp\n\nPackage: llmp\nArchitecture: any\n');
-    const isBinary = (path: string) => path.endsWith('.node') || path === join(root, APPLICATION, NODE);
-    const binaries = entriesBelow(root).filter(({ entry, path }) => entry.isFile() && isBinary(path));
-    const found = run('dpkg-shlibdeps', ['-O', ...binaries.map(({ path }) => `-e${path}`)], { cwd: work }).toString();
-    const depends = /^shlibs:Depends=(.+)$/m.exec(found)?.[1];
-    if (depends === undefined) throw new Error(`dpkg-shlibdeps found no libraries: ${found}`);
-    return depends.split(', ');
-  } finally {
-    rmSync(work, { recursive: true });
-  }
 }
 
 /** The part of the description before its colon, as Debian writes it: in lower case. */

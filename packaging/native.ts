@@ -1,7 +1,9 @@
 /** The native module of sqlite3 in dist/native, with a folder for each platform. It uses Node-API: one file is for all releases of Node.js. */
-import { copyFileSync, existsSync, mkdirSync, renameSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { copyFileSync, cpSync, existsSync, mkdirSync, realpathSync, renameSync, statSync, symlinkSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { loadNative, NATIVE_FILE, platformName } from '../daemon/store/sqlite-native.js';
+import { run } from './files.js';
+import type { Target } from './targets.js';
 
 /**
  * Copies what npm compiled or downloaded for this platform. Files of other platforms in dist/native stay there. @param root the folder
@@ -19,6 +21,32 @@ export function copyNative(root: string): boolean {
   renameSync(`${target}.${process.pid}`, target);
   return true;
 }
+
+/** The version of Node-API for which the authors of sqlite3 compile it: every supported Node.js has it. */
+const NODE_API = 6;
+
+/**
+ * Compiles sqlite3 for another machine than this one, which takes a minute or two.
+ *
+ * @param headers the folder with include/node of a Node.js for that machine. @param work a folder that does not exist.
+ * @returns the path of the native module.
+ */
+export function crossCompileNative(root: string, { arch, triplet }: Target, headers: string, work: string): string {
+  const source = join(root, 'node_modules/sqlite3');
+  const copy = join(work, 'sqlite3');
+  cpSync(source, copy, { recursive: true, filter: (path) => relative(source, path) !== 'build' });
+  // What compiles it finds its packages here.
+  symlinkSync(realpathSync(join(root, 'node_modules')), join(work, 'node_modules'));
+  const compilers = { CC: `${triplet}-gcc`, CXX: `${triplet}-g++`, AR: `${triplet}-ar` };
+  // Not an option: a setting of npm would override it.
+  const env = { ...process.env, ...compilers, npm_config_nodedir: headers };
+  const options = [`--arch=${arch}`, `--napi_build_version=${NODE_API}`, '--loglevel=error'];
+  run('npm', ['run', '--silent', 'rebuild', '--', ...options], { cwd: copy, env });
+  return join(copy, 'build/Release', NATIVE_FILE);
+}
+
+/** The path of a target's native module in a folder of the package. */
+export const nativeIn = (folder: string, { arch }: Target) => join(folder, `dist/native/linux-${arch}`, NATIVE_FILE);
 
 /** The version of SQLite in dist/native; null if there is no native module for this platform. */
 export function sqliteVersion(root: string): string | null {

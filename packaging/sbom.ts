@@ -6,6 +6,8 @@ import { packageRoot } from '../config/package-root.js';
 import { manifestIn } from './application.js';
 import { type Component as Bundled, COMPONENTS_FILE } from './bundled-packages.js';
 import { run } from './files.js';
+import { nodeRuntime } from './node-runtime.js';
+import { type Target, TARGETS } from './targets.js';
 
 /** What the lock file has about a package. */
 export interface Locked {
@@ -88,7 +90,7 @@ export function sbom(staged: string, lock: LockFile, time: number, locked = lock
       .filter((component) => refs.has(component['bom-ref']))
       // What the build bundles is for development, as far as npm knows.
       .map((component) => ({ ...component, scope: 'required', properties: [] })),
-    nodeComponent(),
+    ...TARGETS.map(nodeComponent),
   ];
   const document = {
     ...locked,
@@ -102,11 +104,21 @@ export function sbom(staged: string, lock: LockFile, time: number, locked = lock
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Files with Node.js contain it; npm's package does not. */
-function nodeComponent(): Component & { licenses: unknown[] } {
-  const version = process.versions.node;
-  const licenses = [{ license: { id: 'MIT' } }];
-  return { 'bom-ref': `node@${version}`, type: 'platform', name: 'node', version, licenses };
+/** The Node.js of a target, with the checksum of its package: files with Node.js contain it; npm's package does not. */
+function nodeComponent(target: Target): Component & Record<'cpe' | 'purl' | 'hashes' | 'licenses', unknown> {
+  const { version, integrity, path } = nodeRuntime(target);
+  const ref = `${nameAt(path)}@${version}`;
+  const digest = integrity.replace(/^sha512-/, '');
+  return {
+    'bom-ref': ref,
+    type: 'platform',
+    name: 'node',
+    version,
+    cpe: `cpe:2.3:a:nodejs:node.js:${version}:*:*:*:*:*:*:*`,
+    purl: `pkg:npm/${ref}`,
+    hashes: [{ alg: 'SHA-512', content: Buffer.from(digest, 'base64').toString('hex') }],
+    licenses: [{ license: { id: 'MIT' } }],
+  };
 }
 
 /** A UUID of version 8 (RFC 9562): its bits are those of a digest. */

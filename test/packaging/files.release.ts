@@ -2,14 +2,26 @@
 import { expect } from 'chai';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chownSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
+import {
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { packageRoot } from '../../config/package-root.js';
+import { textIn } from '../../packaging/files.js';
+import { installNodeRuntimes, nodeRuntime } from '../../packaging/node-runtime.js';
+import { type Target, TARGETS } from '../../packaging/targets.js';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/ports.js';
-import { released, WITHOUT_ROOTS } from './released.js';
+import { emulatorFor, released, withoutEmulator, WITHOUT_ROOTS } from './released.js';
 
 interface Blob {
   digest: string;
@@ -36,6 +48,17 @@ describe('a release', function () {
     expect([...named, 'SHA256SUMS'].sort()).to.deep.equal(readdirSync(folder).sort());
   });
 
+  it('is not made with a Node.js that has another checksum than the pinned one', () => {
+    const sources = temporaryFolder();
+    const lock = textIn(packageRoot(), 'packaging/runtime/package-lock.json');
+    const { integrity } = nodeRuntime(TARGETS[0]!);
+    writeFileSync(join(sources, 'package-lock.json'), lock.replace(integrity, `sha512-${'A'.repeat(86)}==`));
+    writeFileSync(join(sources, 'package.json'), textIn(packageRoot(), 'packaging/runtime/package.json'));
+    expect(() => {
+      installNodeRuntimes(join(sources, 'installed'), sources);
+    }).to.throw('EINTEGRITY');
+  });
+
   it('has the same bytes from a build in another folder, with another umask and time zone', () => {
     const root = packageRoot();
     const work = temporaryFolder();
@@ -52,41 +75,56 @@ describe('a release', function () {
   });
 });
 
-describe(`the container image${WITHOUT_SKOPEO || WITHOUT_ROOTS}`, function () {
-  this.timeout(300_000);
+for (const target of TARGETS)
+  describe(`the container image for ${target.debianArch}${WITHOUT_SKOPEO || WITHOUT_ROOTS || withoutEmulator(target)}`, function () {
+    this.timeout(300_000);
+    before(function () {
+      if (WITHOUT_SKOPEO || WITHOUT_ROOTS || withoutEmulator(target)) this.skip();
+    });
+    image(target);
+  });
+
+function image(target: Target): void {
+  const archive = () => `oci-archive:${released('-oci.tar')}`;
+  const ofTarget = [`--override-arch=${target.debianArch}`, '--override-os=linux'];
   let layout: string;
   let root: string;
   let config: Config;
   const blob = ({ digest }: Blob) => readFileSync(join(layout, 'blobs', digest.replace(':', '/')));
   const parsed = (content: Buffer) => JSON.parse(content.toString()) as unknown;
 
-  before(function () {
-    if (WITHOUT_SKOPEO || WITHOUT_ROOTS) this.skip();
+  before(() => {
     layout = temporaryFolder();
     root = join(temporaryFolder(), 'root');
     mkdirSync(root);
-    execFileSync('tar', ['-xf', released('.tar'), '-C', layout]);
+    execFileSync('tar', ['-xf', released('-oci.tar'), '-C', layout]);
   });
   after(() => {
     if (root) rmSync(root, { recursive: true, force: true });
   });
 
   it('is one that skopeo accepts', () => {
-    const inspected = execFileSync('skopeo', ['inspect', `oci-archive:${released('.tar')}`], { encoding: 'utf8' });
+    const inspected = execFileSync('skopeo', [...ofTarget, 'inspect', archive()], { encoding: 'utf8' });
     const { Os, Architecture, Layers } = JSON.parse(inspected) as {
       Os: string;
       Architecture: string;
       Layers: string[];
     };
-    expect([Os, Architecture, Layers.length]).to.deep.equal(['linux', 'amd64', 3]);
+    expect([Os, Architecture, Layers.length]).to.deep.equal(['linux', target.debianArch, 3]);
     // It reads and verifies every layer.
-    execFileSync('skopeo', ['copy', '--quiet', `oci-archive:${released('.tar')}`, `dir:${temporaryFolder()}`]);
+    execFileSync('skopeo', [...ofTarget, 'copy', '--quiet', archive(), `dir:${temporaryFolder()}`]);
   });
 
   it('has digests, sizes and layers as stated', () => {
     const { manifests } = parsed(readFileSync(join(layout, 'index.json'))) as { manifests: [Blob] };
-    const manifest = parsed(blob(manifests[0])) as { config: Blob; layers: Blob[] };
-    for (const each of [manifests[0], manifest.config, ...manifest.layers]) {
+    const index = parsed(blob(manifests[0])) as { manifests: (Blob & { platform: object })[] };
+    expect(index.manifests.map(({ platform }) => platform)).to.deep.equal([
+      { architecture: 'amd64', os: 'linux' },
+      { architecture: 'arm64', os: 'linux' },
+    ]);
+    const named = index.manifests[TARGETS.indexOf(target)]!;
+    const manifest = parsed(blob(named)) as { config: Blob; layers: Blob[] };
+    for (const each of [manifests[0], named, manifest.config, ...manifest.layers]) {
       expect(`sha256:${sha256(blob(each))}`).to.equal(each.digest);
       expect(blob(each).length).to.equal(each.size);
     }
@@ -106,7 +144,10 @@ describe(`the container image${WITHOUT_SKOPEO || WITHOUT_ROOTS}`, function () {
     const env = Object.fromEntries(Env.map((line) => line.split('=', 2) as [string, string]));
     expect(env.LISTEN_ADDR).to.equal(':8080');
     chownSync(root, 0, 0);
-    const daemon = spawn('/usr/sbin/chroot', [`--userspec=${User}`, '--groups=', root, ...Entrypoint, ...Cmd], {
+    const emulator = emulatorFor(target);
+    if (emulator) copyFileSync(emulator, join(root, 'emulator'));
+    const command = [...(emulator ? ['/emulator'] : []), ...Entrypoint, ...Cmd];
+    const daemon = spawn('/usr/sbin/chroot', [`--userspec=${User}`, '--groups=', root, ...command], {
       env: { ...env, LISTEN_ADDR: `127.0.0.1:${port}`, MANAGEMENT_TOKEN: canary('management') },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -118,7 +159,7 @@ describe(`the container image${WITHOUT_SKOPEO || WITHOUT_ROOTS}`, function () {
           (response) => response.status === 200,
           () => false,
         );
-      await eventually('it is ready', isReady, 60_000).catch((error: unknown) => {
+      await eventually('it is ready', isReady, 300_000).catch((error: unknown) => {
         throw new Error(log, { cause: error });
       });
     } finally {
@@ -132,4 +173,4 @@ describe(`the container image${WITHOUT_SKOPEO || WITHOUT_ROOTS}`, function () {
     expect(readdirSync(join(root, 'usr/bin')), 'no shell').to.deep.equal(['llmp']);
     expect(basename(Entrypoint[0] ?? '')).to.equal('node');
   });
-});
+}

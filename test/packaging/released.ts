@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../config/package-root.js';
+import { isThisMachine, type Target } from '../../packaging/targets.js';
 
 const FOLDER = join(packageRoot(), 'release');
 
@@ -14,7 +15,8 @@ export function released(ending: string): string {
   return join(FOLDER, name);
 }
 
-export const debianPackage = () => released('.deb');
+/** @param architecture as Debian names it. */
+export const debianPackage = (architecture = 'amd64') => released(`_${architecture}.deb`);
 
 /** Whether this process may make roots and change to them, and has what makes them. */
 export const WITHOUT_ROOTS =
@@ -30,3 +32,18 @@ function isInstalled(tool: string): boolean {
     return false;
   }
 }
+
+/** The path of the program that runs programs of another machine, if it is needed. */
+export function emulatorFor(target: Target): string | null {
+  return isThisMachine(target)
+    ? null
+    : execFileSync('sh', ['-c', `command -v ${target.emulator}`])
+        .toString()
+        .trim();
+}
+
+/** Whether something is missing for `emulatorFor`. */
+export const withoutEmulator = (target: Target) =>
+  isThisMachine(target) || isInstalled(target.emulator) || process.env.CI === 'true'
+    ? ''
+    : ` (skipped: ${target.emulator} is not installed)`;

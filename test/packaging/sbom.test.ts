@@ -2,7 +2,9 @@
 import { expect } from 'chai';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { nodeRuntime } from '../../packaging/node-runtime.js';
 import { lockedSbom, lockFile, type LockFile, nameAt, sbom, type Sbom } from '../../packaging/sbom.js';
+import { TARGETS } from '../../packaging/targets.js';
 import { temporaryFolder } from '../support/daemon.js';
 
 const TIME = 1_700_000_000;
@@ -50,18 +52,33 @@ describe('the SBOM', () => {
 
   it('lists what is shipped, also what the build bundles, and nothing else', () => {
     const { components, metadata, dependencies } = made(staged());
+    const nodeVersion = nodeRuntime(TARGETS[0]!).version;
     expect(metadata.component).to.include({ name: 'llmp-test', type: 'application' });
     expect(metadata.timestamp).to.equal('2023-11-14T22:13:20.000Z');
     expect(components.map(({ name, version, scope }) => [name, version, scope])).to.deep.equal([
       ['one', '1.0.0', 'required'],
       ['@scope/two', '2.0.0', 'required'],
       ['three', '3.0.0', 'required'],
-      ['node', process.versions.node, undefined],
+      ['node', nodeVersion, undefined],
+      ['node', nodeVersion, undefined],
     ]);
     expect(dependencies).to.deep.equal([
       { ref: 'the name of the folder@1.2.3', dependsOn: ['one@1.0.0', 'three@3.0.0'] },
       { ref: 'one@1.0.0', dependsOn: ['@scope/two@2.0.0'] },
     ]);
+  });
+
+  it('has the checksum of the Node.js for each architecture, as the lock file pins it', () => {
+    const { components } = made(staged()) as unknown as {
+      components: { purl?: string; hashes: { alg: string; content: string }[] }[];
+    };
+    for (const target of TARGETS) {
+      const { version, integrity } = nodeRuntime(target);
+      expect(version).to.match(/^24\./);
+      const found = components.find(({ purl }) => purl === `pkg:npm/node-linux-${target.arch}@${version}`);
+      const hashes = found?.hashes.map(({ alg, content }) => [alg, Buffer.from(content, 'hex').toString('base64')]);
+      expect(hashes).to.deep.equal([['SHA-512', integrity.replace('sha512-', '')]]);
+    }
   });
 
   it('has the same text for the same release, and another number for another', () => {

@@ -1,0 +1,146 @@
+/**
+ * The files for another architecture than that of this machine, whose programs run with an emulator. Scripts of the Debian package do not
+ * run: they are those of the package for this machine.
+ */
+import { expect } from 'chai';
+import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { APPLICATION, NODE, SCRIPT } from '../../packaging/application.js';
+import { nodeRuntime } from '../../packaging/node-runtime.js';
+import { isThisMachine, type Target, TARGETS } from '../../packaging/targets.js';
+import { canary } from '../support/canaries.js';
+import { temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { permit } from '../support/leaks.js';
+import { freePort } from '../support/ports.js';
+import { type Provider, startProvider } from '../support/provider.js';
+import { firstAnswer } from './first-answer.js';
+import { debianPackage, emulatorFor, released, withoutEmulator, WITHOUT_ROOTS } from './released.js';
+
+type Running = ChildProcessByStdio<null, Readable, Readable>;
+
+/** An emulator on a busy machine is slow. */
+const LIMIT_MS = 300_000;
+
+/** The oldest release of Debian that is supported, so with the oldest libraries. */
+const SUITE = 'bookworm';
+
+for (const target of TARGETS.filter((each) => !isThisMachine(each)))
+  describe(`on ${target.debianArch}, emulated${WITHOUT_ROOTS || withoutEmulator(target)}`, function () {
+    this.timeout(900_000);
+    emulated(target);
+  });
+
+function emulated(target: Target): void {
+  let root: string;
+  let provider: Provider;
+  const started: Running[] = [];
+
+  before(async function () {
+    if (WITHOUT_ROOTS || withoutEmulator(target)) this.skip();
+    root = join(temporaryFolder(), 'root');
+    makeRoot(target, root);
+    provider = await startProvider();
+  });
+  after(async () => {
+    for (const child of started.splice(0)) child.kill('SIGKILL');
+    await provider.stop();
+    rmSync(root, { recursive: true });
+  });
+
+  /** Starts a script with the Node.js of a folder in the root. */
+  function start(folder: string, script: string, args: string[], env: Record<string, string> = {}): Running {
+    const command = ['/emulator', `${folder}/${NODE}`, '--', join(folder, script), ...args];
+    const child = spawn('/usr/sbin/chroot', [root, ...command], {
+      env: { HOME: '/root', PATH: '/usr/bin', ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    started.push(child);
+    return child;
+  }
+
+  async function outputOf(child: Running): Promise<string> {
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (data) => (output += String(data)));
+    const [code] = (await once(child, 'close')) as [number | null];
+    expect(code, output).to.equal(0);
+    return output;
+  }
+
+  it('answers a first request with llmp demo of the Debian package, and ends on SIGTERM', async () => {
+    const demo = start(`/${APPLICATION}`, SCRIPT, ['demo']);
+    await firstAnswer(demo, LIMIT_MS);
+    demo.kill('SIGTERM');
+    expect(await once(demo, 'close')).to.deep.equal([0, null]);
+  });
+
+  it('forwards a request with llmp daemon of the tarball, and ends on SIGTERM', async () => {
+    permit(/^stdout of chroot/, ['token'], 'it prints a token for an operator');
+    const upstreamKey = canary('upstream');
+    writeFileSync(join(root, 'root/key'), `${upstreamKey}\n`);
+    const folder = `/opt/${readdirSync(join(root, 'opt'))[0] ?? ''}`;
+    const port = await freePort();
+    const server = `http://127.0.0.1:${port}`;
+    const credentials = { MANAGEMENT_TOKEN: canary('management'), LLMP_SERVER: server };
+    const daemon = start(folder, 'libexec/llmp', ['daemon'], {
+      ...credentials,
+      LISTEN_ADDR: `127.0.0.1:${port}`,
+      UPSTREAM_BASE_URL: provider.url,
+      DATABASE_URL: '/root/llmp.db',
+      AUDIT_LOG_FILE: '/root/audit.log',
+    });
+    let log = '';
+    for (const stream of [daemon.stdout, daemon.stderr]) stream.on('data', (data) => (log += String(data)));
+    const isReady = () =>
+      fetch(`${server}/ready`).then(
+        (response) => response.status === 200,
+        () => false,
+      );
+    await eventually('it is ready', isReady, LIMIT_MS).catch((error: unknown) => {
+      throw new Error(log, { cause: error });
+    });
+    const run = (...args: string[]) => outputOf(start(folder, 'libexec/llmp', args, credentials));
+    await run('project', 'create', '--name', 'web', '--key-file', '/root/key');
+    const token = (await run('token', 'generate', '--quiet')).trim();
+    const response = await fetch(`${server}/v1/models`, { headers: { authorization: `Bearer ${token}` } });
+    expect(response.status).to.equal(200);
+    expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${upstreamKey}`);
+    daemon.kill('SIGTERM');
+    expect(await once(daemon, 'close'), log).to.deep.equal([0, null]);
+  });
+
+  it('contains the pinned Node.js and SQLite, and uses the code cache', async () => {
+    const version = await outputOf(start(`/${APPLICATION}`, SCRIPT, ['version', '-v']));
+    expect(version)
+      .to.include(`\nNode.js  ${nodeRuntime(target).version}\n`)
+      .and.to.match(/\nSQLite {3}3\./);
+    const commandLine = join(root, APPLICATION, 'dist/cli');
+    const cache = readdirSync(commandLine).find((name) => name.endsWith('.cache')) ?? '';
+    const program = readdirSync(commandLine).find((name) => /^llmp-.*\.cjs$/.test(name)) ?? '';
+    const script = `const { readFileSync } = require('node:fs');
+      const of = (name) => readFileSync('/${APPLICATION}/dist/cli/' + name);
+      const options = { filename: 'llmp.cjs', cachedData: of('${cache}') };
+      console.log(new (require('node:vm').Script)(of('${program}').toString('latin1'), options).cachedDataRejected);`;
+    writeFileSync(join(root, 'root/cached.cjs'), script);
+    expect(await outputOf(start(`/${APPLICATION}`, '../../../root/cached.cjs', []))).to.equal('false\n');
+  });
+}
+
+/** Unpacks what a Debian has for the package, the package, and the tarball in /opt. */
+function makeRoot(target: Target, root: string): void {
+  const file = debianPackage(target.debianArch);
+  expect(execFileSync('dpkg-deb', ['--field', file, 'Architecture'], { encoding: 'utf8' }).trim()).to.equal(
+    target.debianArch,
+  );
+  const depends = execFileSync('dpkg-deb', ['--field', file, 'Depends'], { encoding: 'utf8' });
+  const names = depends.split(',').map((each) => each.trim().split(' ')[0] ?? '');
+  const options = ['--variant=extract', `--architectures=${target.debianArch}`, `--include=${names.join(',')}`];
+  execFileSync('mmdebstrap', ['--quiet', ...options, SUITE, root], { stdio: ['ignore', 'ignore', 'inherit'] });
+  execFileSync('dpkg-deb', ['--extract', file, root]);
+  for (const name of ['opt', 'root', 'tmp']) mkdirSync(join(root, name), { recursive: true });
+  execFileSync('tar', ['-xf', released(`-linux-${target.arch}.tar.gz`), '-C', join(root, 'opt')]);
+  copyFileSync(emulatorFor(target) ?? '', join(root, 'emulator'));
+}
