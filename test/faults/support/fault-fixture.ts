@@ -99,7 +99,7 @@ export class FaultFixture {
         this.#proxied += 1;
         // The proxy listens for the end of each response. One whose client leaves before its turn is not begun.
         const listeners = res.listenerCount('close');
-        req.socket.once('close', () => {
+        res.once('close', () => {
           if (!res.headersSent && res.listenerCount('close') <= listeners) this.#proxied -= 1;
         });
       };
