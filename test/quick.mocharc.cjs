@@ -1,5 +1,7 @@
 /** `npm test`: the tests that run in process. */
-const { ring } = require('./ring.cjs');
+const { inMemory, ring } = require('./ring.cjs');
+
+inMemory();
 
 module.exports = ring('.test.js', [
   'faults/l-delivery',

@@ -1,7 +1,8 @@
 /** How the rings of tests that run in several processes are put together (quick.mocharc.cjs, system.mocharc.cjs). */
-const { readdirSync, readFileSync } = require('node:fs');
+const { readdirSync, readFileSync, statfsSync } = require('node:fs');
 const { availableParallelism } = require('node:os');
 const { join } = require('node:path');
+const { env } = require('node:process');
 
 const FOLDER = join(__dirname, '../dist/test');
 /** Rings of their own. */
@@ -25,6 +26,34 @@ const needsPrograms = (file) =>
  */
 const isForNewer = (file, index, major) =>
   index % 2 === (major / 2) % 2 || (major === NEWEST ? !INDEPENDENT_OF_PLATFORM.test(file) : needsPrograms(file));
+
+/** More than twice what the temporary files of the quick tests take together. */
+const MEMORY_BYTES = 1024 ** 3;
+
+/** @returns a folder in memory with enough space, in which programs can be started; undefined without one. */
+function folderInMemory() {
+  try {
+    const mount = readFileSync('/proc/mounts', 'utf8')
+      .split('\n')
+      .map((line) => line.split(' '))
+      .findLast(([, folder]) => folder === '/dev/shm');
+    const { bavail, bsize } = statfsSync('/dev/shm');
+    return mount[2] === 'tmpfs' && !mount[3].split(',').includes('noexec') && bavail * bsize >= MEMORY_BYTES
+      ? '/dev/shm'
+      : undefined;
+  } catch {
+    return undefined; // Not on this system.
+  }
+}
+
+/**
+ * Puts the temporary files of the tests in memory, if possible. They write thousands of databases, and nothing that they test has to
+ * survive a loss of power.
+ */
+exports.inMemory = () => {
+  const folder = folderInMemory();
+  if (folder !== undefined) env.LLMP_TEST_FOLDER ??= folder;
+};
 
 /**
  * @param ending of the files, such as `.test.js`.

@@ -231,9 +231,9 @@ function migratedDatabase(): Promise<string> {
 
 const folders: string[] = [];
 
-/** A folder that is removed when the process ends. */
+/** A folder that is removed when the process ends. The quick tests have theirs in memory (ring.cjs). */
 export function temporaryFolder(): string {
-  const dir = mkdtempSync(join(tmpdir(), 'llmp-test-'));
+  const dir = mkdtempSync(join(process.env.LLMP_TEST_FOLDER ?? tmpdir(), 'llmp-test-'));
   watchFolder(dir);
   if (folders.push(dir) === 1) {
     process.once('exit', () => {
