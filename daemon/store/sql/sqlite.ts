@@ -204,8 +204,14 @@ const closed = (connection: PreparedDatabase): Promise<void> =>
 function openPrepared(path: string): Promise<PreparedDatabase> {
   return new Promise((resolve, reject) => {
     const opened = new PreparedDatabase(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE, (error) => {
-      if (error) reject(error);
-      else resolve(opened);
+      if (!error) {
+        resolve(opened);
+        return;
+      }
+      // It is open if only the pragmas failed, as they do on a file that is not a database.
+      opened.close(() => {
+        reject(error);
+      });
     });
   });
 }
