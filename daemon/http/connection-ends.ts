@@ -11,6 +11,11 @@ import type { Clock } from '../core/ports.js';
 /** A socket of Node's HTTP server, with its current response. */
 export type HttpSocket = Socket & { _httpMessage?: ServerResponse | null };
 
+/** The client's connection ended before its request was complete. No response can be sent. */
+export class ClientGone extends Error {
+  override name = 'ClientGone';
+}
+
 /** How long a client may keep sending after an early response. */
 export const LINGER_MS = 2_000;
 

@@ -210,6 +210,17 @@ export function withoutTokens(fields: RequestFields): RequestFields {
   return { ...fields, forwarded: rest, cacheControl: clean(cacheControl), cdnLoop: clean(cdnLoop) };
 }
 
+type Framing = Pick<RequestFields, 'contentLength' | 'transferEncoding'>;
+
+export const framingOf = ({ headers }: IncomingMessage): Framing => ({
+  contentLength: headers['content-length'],
+  transferEncoding: headers['transfer-encoding'],
+});
+
+export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
+  return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
+}
+
 /** Joins the values of several headers of one name, which are one list. */
 export const joinValues = (before: string | undefined, value: string) =>
   before === undefined ? value : `${before}, ${value}`;

@@ -5,7 +5,7 @@ import type { Live } from '../../config/settings.js';
 import type { Clock } from '../core/ports.js';
 import { GatheredBytes } from '../core/gathered-bytes.js';
 import { Refusal } from '../core/refusal.js';
-import { ClientGone } from './body.js';
+import { ClientGone } from './connection-ends.js';
 import { ambiguityIn } from './json-text.js';
 import { bodyTooLarge } from './request-head.js';
 

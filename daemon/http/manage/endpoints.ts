@@ -4,7 +4,7 @@ import * as z from 'zod';
 import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
-import { framingOf, hasBody } from '../body.js';
+import { framingOf, hasBody } from '../request-head.js';
 import { callerOf } from './caller.js';
 import { digestOf, matchCheck, versionOf } from './preconditions.js';
 import type { Core } from './wire.js';

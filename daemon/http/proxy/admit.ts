@@ -7,7 +7,7 @@
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
  *   5 rate limit   of all requests with a valid token                      429 503
  *
- * `drawUse` is what follows when the request is about to be forwarded: the checks of step 4 again, and the use.
+ * When the request is about to be forwarded, its use is drawn, with the checks of step 4 again.
  *
  * Each step is awaited only if it has to wait: an `await` costs time, and lets other requests run in between. After each wait, admission
  * continues only if the request has not ended in the meantime.
@@ -19,12 +19,10 @@ import type { Admission } from '../../core/admission.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { loopDetected, type Refusal, unauthorized, unavailable } from '../../core/refusal.js';
-import { ClientGone } from '../body.js';
+import { ClientGone, type UnreadResponses } from '../connection-ends.js';
 import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../credentials.js';
 import { checkShape, type RequestFields, withoutTokens } from '../request-head.js';
-import type { Slot } from './upstream-connection.js';
 import type { RecordOptions, RequestRecord } from './request-record.js';
-import type { UnreadResponses } from '../connection-ends.js';
 
 /** Dependencies that requests and WebSocket handshakes share. */
 export interface AdmitOptions extends RecordOptions {
@@ -92,30 +90,19 @@ export async function admit(applicant: AdmissionRequest, options: AdmitOptions):
 }
 
 /** Waits. @throws {ClientGone} if the request has ended in the meantime. */
-export async function unlessEnded(request: Pick<AdmissionRequest, 'hasEnded'>, waiting: Promise<void>): Promise<void> {
+async function unlessEnded(request: Pick<AdmissionRequest, 'hasEnded'>, waiting: Promise<void>): Promise<void> {
   await waiting;
   if (request.hasEnded()) throw new ClientGone();
 }
 
 /**
- * Waits until the request holds its connection, and draws a use.
+ * Checked after each wait on the way to the upstream: the request may have been refused, its token revoked, or its client have disconnected.
  *
- * @param draw what is drawn. @returns a promise only if it has to wait.
- * @param forward called in the same turn as the checks of the draw, if it did not have to wait, so that nothing can happen in between.
- * @throws {Refusal} (rejects with) why it must not be forwarded. Then nobody uses the connection.
+ * @throws why it must not be forwarded.
  */
-export async function drawUse(
-  request: Pick<AdmissionRequest, 'hasEnded'>,
-  { slot, pass, draw, forward }: { slot: Slot; pass: Pass; draw: () => undefined | Promise<void>; forward: () => void },
-): Promise<void> {
-  if (slot.granted) await slot.granted;
-  // The client disconnected or the request was refused while its body arrived or it waited for a connection.
-  if (request.hasEnded()) throw new ClientGone();
-  const waitingForUnit = draw();
-  if (waitingForUnit) await waitingForUnit;
+export function checkNotEnded(request: Pick<AdmissionRequest, 'hasEnded'>, pass: Pass): void {
   if (pass.ended) throw pass.ended;
   if (request.hasEnded()) throw new ClientGone();
-  forward();
 }
 
 function askAdmission(applicant: AdmissionRequest, options: AdmitOptions, fields: RequestFields): Pass | Promise<Pass> {

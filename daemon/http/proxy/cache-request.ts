@@ -5,7 +5,7 @@ import type { Pass } from '../../core/account.js';
 import { fieldsOf, type FieldValues } from '../../core/cache/field-values.js';
 import type { CacheRequest } from '../../core/cache-transaction.js';
 import { isOptedIn, requestDirectivesOf } from '../../core/cache/request-directives.js';
-import type { RequestBody } from '../body.js';
+import type { RequestBody } from './body.js';
 import { pathOf, type RequestFields } from '../request-head.js';
 
 /** Bodies above this size are not buffered for a cache lookup. */

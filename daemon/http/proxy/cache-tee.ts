@@ -4,6 +4,7 @@ import type { Refusal } from '../../core/refusal.js';
 import type { CacheTransaction } from '../../core/cache-transaction.js';
 import type { Forwarding, Receiver } from './forwarder.js';
 import { asUpstreamHeaders, storableHeadOf } from './stored-headers.js';
+import type { RequestRecord } from './request-record.js';
 import { IdleTimer, type IdleTimers } from './timeouts.js';
 
 export interface CacheTeeOptions {
@@ -11,6 +12,8 @@ export interface CacheTeeOptions {
   idleTimers: IdleTimers;
   /** Idle timeout of the upstream after the client has disconnected. */
   requestTimeoutMs: number;
+  /** Of the request whose client gets the response. */
+  record: RequestRecord;
 }
 
 /**
@@ -37,11 +40,6 @@ export class CacheTee implements Receiver {
     this.#idleTimer = new IdleTimer(options.idleTimers);
   }
 
-  /** Whether the upstream revalidated the stored response with a 304. */
-  get isRevalidated(): boolean {
-    return this.#isRevalidated;
-  }
-
   started(forwarding: Forwarding): void {
     this.#forwarding = forwarding;
   }
@@ -52,6 +50,7 @@ export class CacheTee implements Receiver {
     const confirmed = this.#transaction.onResponseHead(head, headers);
     if (confirmed) {
       this.#isRevalidated = true;
+      if (this.#client) this.#options.record.content?.revalidated();
       this.#client?.head(confirmed.status, asUpstreamHeaders(confirmed));
       this.#client?.data(confirmed.body);
     } else {

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Pass } from '../../core/account.js';
-import type { StoredResponse } from '../../core/ports.js';
+import type { Clock, StoredResponse } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { Ages } from '../../core/cache/request-directives.js';
 import { type CorsFields, corsFields, type CorsSettings, preflightFields } from '../cors.js';
@@ -14,6 +14,8 @@ import { sendProblem, statusFor } from '../problems.js';
 import type { RequestRecord } from './request-record.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
+import type { Receiver } from './forwarder.js';
+import type { TransferTimeouts } from './timeouts.js';
 import { Outlet } from '../outlet.js';
 import type { Scheduler, TurnTask } from '../scheduler.js';
 
@@ -57,7 +59,9 @@ interface RespondingExchange {
   readonly res: ServerResponse;
   readonly record: RequestRecord;
   readonly settings: CorsSettings & WordingSettings;
+  readonly timeouts: Pick<TransferTimeouts, 'waitForUpstream' | 'touch'>;
   readonly options: {
+    clock: Clock;
     memory: MemoryLimit;
     scheduler: Pick<Scheduler, 'atEndOfTurn'>;
     unreadResponses: Pick<UnreadResponses, 'watch'>;
@@ -65,12 +69,15 @@ interface RespondingExchange {
   /** The client has read what was buffered. */
   onDrain(): void;
   destroy(outcome: Outcome): void;
+  /** The upstream's response is missing or incomplete. */
+  fail(refusal: Refusal): void;
 }
 
 /**
  * The response to one client request, whether it comes from the upstream, the cache or this proxy. Keeps the request's record up to date.
  */
-export class ClientResponse {
+export class ClientResponse implements Receiver {
+  readonly #exchange: RespondingExchange;
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #record: RequestRecord;
@@ -81,6 +88,7 @@ export class ClientResponse {
 
   constructor(exchange: RespondingExchange) {
     const { req, res, record, settings } = exchange;
+    this.#exchange = exchange;
     this.#req = req;
     this.#res = res;
     this.#record = record;
@@ -98,9 +106,16 @@ export class ClientResponse {
     this.#writer.close();
   }
 
-  /** Sends the head of an upstream response. @throws if the response cannot be forwarded. */
-  head(pass: Pass, status: number, rawHeaders: readonly Buffer[], nowMs: number): void {
+  // ---- from the upstream, as it arrives
+
+  /** @throws if the response cannot be forwarded. */
+  head(status: number, rawHeaders: readonly Buffer[]): void {
+    const { options, timeouts } = this.#exchange;
     const record = this.#record;
+    const { pass } = record;
+    if (!pass) throw new Error('a response without a pass');
+    const nowMs = options.clock.monotonic();
+    timeouts.waitForUpstream(nowMs);
     const cors = corsFields(this.#settings, this.#req);
     const head = { record, pass, status, cors, nowMs };
     const { list, contentType, contentEncoding } = headersForClient(head, rawHeaders);
@@ -117,15 +132,11 @@ export class ClientResponse {
 
   /** @returns false if the client's buffer is full; wait for `onDrain`. */
   data(chunk: Buffer): boolean {
+    this.#exchange.timeouts.touch();
     this.#record.bytesOut += chunk.length;
     this.#record.content?.piece(chunk);
     this.#eventBoundary?.read(chunk);
     return this.#writer.data(chunk);
-  }
-
-  /** Sends now what waits for the end of the turn. @returns whether that completed the response, so that nothing is left to cut. */
-  flush(): boolean {
-    return this.#writer.flushNow();
   }
 
   end(): void {
@@ -133,6 +144,12 @@ export class ClientResponse {
     if (!this.#req.complete) closeAfterRequest(this.#req);
     this.#writer.end();
   }
+
+  fail(refusal: Refusal): void {
+    this.#exchange.fail(refusal);
+  }
+
+  // ---- from the cache and from this proxy
 
   /**
    * Sends a stored response. @param isHeld whether the client already has this response, so that a 304 is enough. @param nowMs monotonic
@@ -164,6 +181,11 @@ export class ClientResponse {
     }
     record.bytesOut = body.length;
     endWithBody(res, body);
+  }
+
+  /** Sends now what waits for the end of the turn. @returns whether that completed the response, so that nothing is left to cut. */
+  flush(): boolean {
+    return this.#writer.flushNow();
   }
 
   /**

@@ -22,23 +22,22 @@ import type { Outcome } from '../../core/events.js';
 import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
 import type { StoredResponse } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
-import { type BodyReceiver, ClientGone, hasBody, isBufferable, type RequestBody, Upload } from '../body.js';
-import { cut, linger } from '../connection-ends.js';
+import { type BodyReceiver, isBufferable, type RequestBody, Upload } from './body.js';
+import { ClientGone, cut, linger } from '../connection-ends.js';
 import type { CorsSettings } from '../cors.js';
 import { type PresentedToken, presentedTokenIn } from '../credentials.js';
-import { checkExpectation, type RequestFields } from '../request-head.js';
+import { checkExpectation, hasBody, type RequestFields } from '../request-head.js';
 import { asRefusal } from '../problems.js';
 import type { TurnTask } from '../scheduler.js';
 import type { WordingSettings } from '../wording.js';
 import { MAX_EXTENDED_BODY_BYTES, mayLackUsage } from './added-usage.js';
-import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, drawUse, unlessEnded } from './admit.js';
+import { type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded } from './admit.js';
 import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
 import { ClientResponse } from './client-response.js';
-import type { Slot } from './upstream-connection.js';
 import { RequestRecord } from './request-record.js';
 import { type IdleTimers, TransferTimeouts } from './timeouts.js';
-import { type OpenExchange, UpstreamExchange } from './upstream-exchange.js';
-import type { Upstream, Upstreams } from './upstreams.js';
+import { UpstreamExchange } from './upstream-exchange.js';
+import type { Upstreams } from './upstreams.js';
 
 export type ExchangeSettings = AdmitSettings &
   CorsSettings &
@@ -61,13 +60,11 @@ export interface ProxyState {
   idleTimers: IdleTimers;
 }
 
-export class Exchange
-  extends LinkedSetMember
-  implements AdmissionRequest, BodyReceiver, CacheClient, OpenExchange, TurnTask
-{
+export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyReceiver, CacheClient, TurnTask {
   readonly options: ExchangeOptions;
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
+  readonly maxBodyBytes: number;
   /** Whether the client waits for `100 Continue` before it sends its body. */
   readonly #expectsContinue: boolean;
   readonly #state: ProxyState;
@@ -75,9 +72,7 @@ export class Exchange
   readonly record: RequestRecord;
   readonly timeouts: TransferTimeouts;
   readonly clientResponse: ClientResponse;
-  /** Null until it is admitted. */
-  #pass: Pass | null = null;
-  /** Fields and body are null after the request was sent, so that their memory is freed. */
+  /** Fields and body are null until it is admitted, and after it was sent, so that their memory is freed. */
   #fields: RequestFields | null = null;
   #body: RequestBody = null;
   #upload: Upload | null = null;
@@ -86,8 +81,7 @@ export class Exchange
   /** Whether the response to an identical request is awaited. */
   #awaitsOther = false;
   #replayed: StoredResponse | null = null;
-  #slot: Slot | null = null;
-  /** Set once it is sent to the upstream. */
+  /** Null until it is to be forwarded. */
   #upstream: UpstreamExchange | null = null;
 
   constructor(
@@ -101,6 +95,7 @@ export class Exchange
     this.options = options;
     this.req = req;
     this.res = res;
+    this.maxBodyBytes = options.maxRequestBytes;
     this.#expectsContinue = expectsContinue;
     this.#state = state;
     this.settings = options.live.current;
@@ -112,19 +107,7 @@ export class Exchange
     });
   }
 
-  get idleTimers(): IdleTimers {
-    return this.#state.idleTimers;
-  }
-
   // ---- admission
-
-  run(): void {
-    void admit(this, this.options);
-  }
-
-  get maxBodyBytes(): number {
-    return this.options.maxRequestBytes;
-  }
 
   onIdentified(): boolean {
     if (this.#expectsContinue) checkExpectation(this.req);
@@ -139,7 +122,6 @@ export class Exchange
   }
 
   onAdmitted(pass: Pass, fields: RequestFields): void {
-    this.#pass = pass;
     this.#fields = fields;
     if (hasBody(fields)) this.#upload = this.#readBody(pass, fields);
     else this.onBody(null);
@@ -164,7 +146,7 @@ export class Exchange
       timeouts,
       memory: options.memory,
       declaredBytes: fields.contentLength === undefined ? null : Number(fields.contentLength),
-      maxBytes: options.maxRequestBytes,
+      maxBytes: this.maxBodyBytes,
       maxCollectedBytes: isBufferable(fields) ? Infinity : collectedBytes,
     });
   }
@@ -193,8 +175,8 @@ export class Exchange
   // ---- the cache
 
   atEndOfTurn(): void {
-    const pass = this.#pass;
     const fields = this.#fields;
+    const { pass } = this.record;
     if (!pass || !fields || this.hasEnded()) return; // It was refused or cut while its body arrived.
     try {
       const { cache } = this.options;
@@ -233,45 +215,38 @@ export class Exchange
   }
 
   replay(fresh: FreshResponse): void {
-    const pass = this.#pass;
+    const { pass } = this.record;
     this.#awaitsOther = false;
     if (!pass || this.hasEnded() || this.#upstream) return;
     this.timeouts.pause();
-    try {
-      const confirming = this.options.admission.confirm(pass);
-      if (confirming === undefined) {
-        this.#replayConfirmed(fresh, pass);
-        return;
-      }
-      const sending = unlessEnded(this, confirming).then(() => {
-        this.#replayConfirmed(fresh, pass);
-      });
-      sending.catch((error: unknown) => {
-        this.refuse(error);
-      });
-    } catch (error) {
-      this.refuse(error);
-    }
+    void this.#replay(fresh, pass);
   }
 
-  #replayConfirmed(fresh: FreshResponse, pass: Pass): void {
+  async #replay(fresh: FreshResponse, pass: Pass): Promise<void> {
     const { admission, cache, clock, unreadResponses } = this.options;
     const transaction = this.#cacheTransaction;
     if (!cache || !transaction) return;
-    const { response } = fresh;
-    const ages = cache.agesOf(fresh);
-    if (ages.freshForMs <= 0) {
-      this.forward(); // It went stale while this request waited.
-      return;
+    try {
+      const confirming = admission.confirm(pass);
+      if (confirming) await confirming;
+      checkNotEnded(this, pass);
+      const { response } = fresh;
+      const ages = cache.agesOf(fresh);
+      if (ages.freshForMs <= 0) {
+        this.forward(); // It went stale while this request waited.
+        return;
+      }
+      admission.countHit(pass);
+      cache.hits += 1;
+      cache.replays.begin(response);
+      this.#replayed = response;
+      const { condition } = transaction;
+      const isHeld = condition !== null && isNotModified(condition, response, clock.now());
+      this.clientResponse.replay(pass, response, ages, isHeld, clock.monotonic());
+      unreadResponses.watch(this.res, true);
+    } catch (error) {
+      this.refuse(error);
     }
-    admission.countHit(pass);
-    cache.hits += 1;
-    cache.replays.begin(response);
-    this.#replayed = response;
-    const { condition } = transaction;
-    const isHeld = condition !== null && isNotModified(condition, response, clock.now());
-    this.clientResponse.replay(pass, response, ages, isHeld, clock.monotonic());
-    unreadResponses.watch(this.res, true);
   }
 
   // ---- the upstream
@@ -279,39 +254,47 @@ export class Exchange
   /** Called once, when no stored response may be used. */
   forward(): void {
     this.#awaitsOther = false;
-    const pass = this.#pass;
     const fields = this.#fields;
-    if (!pass || !fields || this.#slot || this.hasEnded()) return;
+    const { pass } = this.record;
+    if (!pass || !fields || this.#upstream || this.hasEnded()) return;
     this.timeouts.pause();
     void this.#forward(pass, fields);
   }
 
+  /** Waits for a connection, draws a use, and sends the request. */
   async #forward(pass: Pass, fields: RequestFields): Promise<void> {
-    const { req, settings } = this;
-    const { admission, upstreams } = this.options;
+    const { req, settings, options } = this;
     try {
-      const upstream = upstreams.of(pass.upstreamBaseUrl);
       const spendsNone = !settings.countReads && isRead(req.method ?? '', req.url ?? '', this.#body !== null);
-      const slot = (this.#slot = upstream.forwarder.reserve());
-      await drawUse(this, {
-        slot,
-        pass,
-        draw: () => admission.draw(pass, spendsNone),
-        forward: () => {
-          this.#send(upstream, slot, pass, fields);
-        },
-      });
+      const upstream = (this.#upstream = this.#upstreamOf(pass));
+      if (upstream.slot.granted) await upstream.slot.granted;
+      checkNotEnded(this, pass);
+      const waitingForUnit = options.admission.draw(pass, spendsNone);
+      if (waitingForUnit) await waitingForUnit;
+      checkNotEnded(this, pass);
+      this.#send(upstream, fields); // In the same turn as these checks, so that nothing can happen in between.
     } catch (error) {
-      this.#slot?.release();
       this.refuse(error);
     }
   }
 
-  #send(upstream: Upstream, slot: Slot, pass: Pass, fields: RequestFields): void {
+  #upstreamOf(pass: Pass): UpstreamExchange {
+    const { options, settings, req, record } = this;
+    const { idleTimers } = this.#state;
+    const upstream = options.upstreams.of(pass.upstreamBaseUrl);
+    const transaction = this.#cacheTransaction;
+    return new UpstreamExchange(
+      { options, idleTimers, settings, req, record, pass, upstream, transaction },
+      this.clientResponse,
+    );
+  }
+
+  #send(upstream: UpstreamExchange, fields: RequestFields): void {
     const body = this.#body;
-    this.#upstream = new UpstreamExchange(this, pass, this.#cacheTransaction);
-    this.#upstream.send(upstream, slot, fields, body);
-    this.#slot = null;
+    const nowMs = this.options.clock.monotonic();
+    this.record.forwardedAtMs = nowMs;
+    this.timeouts.waitForUpstream(nowMs);
+    upstream.send(fields, body);
     this.#fields = this.#body = null;
     if (Buffer.isBuffer(body)) this.#upload?.end();
   }
@@ -322,8 +305,21 @@ export class Exchange
     this.#upstream?.resume();
   }
 
+  /** The upstream's response is missing or incomplete. */
+  fail(refusal: Refusal): void {
+    if (!this.res.headersSent) {
+      this.refuse(refusal);
+      return;
+    }
+    this.record.cause = refusal.cause;
+    if (refusal.kind === 'upstream_timeout') this.destroy('timeout', refusal);
+    else this.destroy('truncated'); // As the client would see it without this proxy.
+  }
+
   upstreamTimedOut(): void {
-    this.#upstream?.timedOut();
+    // If the client is the one that stalls (it does not read), an error response would not reach it either.
+    if (this.clientResponse.isUnread) this.destroy('client_closed');
+    else this.#upstream?.fail(new Refusal('upstream_timeout', 'upstream timed out'));
   }
 
   // ---- ways to end
@@ -393,7 +389,6 @@ export class Exchange
     const isSent = this.res.writableFinished && !this.req.socket.destroyed;
     if (!isSent) this.#clientLeft();
     if (this.#replayed) this.options.cache?.replays.end(this.#replayed);
-    this.#slot?.release();
     this.#upstream?.close();
     if (!isSent) this.record.clientLeftEarly();
     linger(this.req, this.options.clock);

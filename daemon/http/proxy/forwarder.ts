@@ -4,17 +4,16 @@ import type { Dispatcher } from 'undici';
 import errors from 'undici/lib/core/errors.js';
 import type { Settings } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
-import type { ParsingTurn } from './upstream-socket.js';
+import type { ParsedResponse, ParsingTurn } from './upstream-socket.js';
 import { Refusal } from '../../core/refusal.js';
 import { GatheredBytes } from '../../core/gathered-bytes.js';
-import type { RequestBody } from '../body.js';
+import type { RequestBody } from './body.js';
 import {
   type Connect,
   ConnectionSlots,
   connectWithin,
   type LiveTimeouts,
   MAX_RESPONSE_HEADER_BYTES,
-  type ParsedResponse,
   type Slot,
   UpstreamConnection,
 } from './upstream-connection.js';
@@ -194,8 +193,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
   onConnect(abort: (reason?: Error) => void): void {
     this.#abort = abort;
     const { body } = this.#request;
-    this.#connection.begin(body !== null && !Buffer.isBuffer(body));
-    this.#connection.response = this;
+    this.#connection.begin(this, body !== null && !Buffer.isBuffer(body));
     // Aborted while it waited for its connection: nothing of it was sent, and nothing will be.
     if (this.#isAborted) abort(new Error('aborted'));
   }
@@ -325,7 +323,8 @@ function exceedsHeaderLimit(rawHeaders: readonly Buffer[]): boolean {
   return bytes > MAX_RESPONSE_HEADER_BYTES;
 }
 
-const malformed = (cause?: unknown) => new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
+export const malformed = (cause?: unknown) =>
+  new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
 
 const closedWithoutResponse = (cause: unknown) =>
   new Refusal(

@@ -1,8 +1,7 @@
 /** WebSocket handshakes (RFC 6455, 4): recognises them and converts their headers. */
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
 import { holdsToken } from '../../core/token-in-text.js';
-import { framingOf, hasBody } from '../body.js';
-import type { RequestFields } from '../request-head.js';
+import { framingOf, hasBody, type RequestFields } from '../request-head.js';
 import { type AddedHeaders, upstreamRequestHeaders } from './headers.js';
 
 /** Whether a request is a WebSocket handshake. A request for another protocol is served as if it had no `Upgrade` header. */

@@ -3,7 +3,7 @@ import type { WireProjectCheck } from '../../api/contract.js';
 import type { KeyCheck, ProjectCheckResult, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, sentenceOf } from '../../core/refusal.js';
-import { ClientGone } from '../body.js';
+import { ClientGone } from '../connection-ends.js';
 import type { Forwarding } from './forwarder.js';
 import { upstreamRequestHeaders } from './headers.js';
 import type { ProjectUpstream, Upstreams } from './upstreams.js';

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { LinkedSet } from '../../core/linked-set.js';
 import type { Refusal } from '../../core/refusal.js';
+import { admit } from './admit.js';
 import { REFUSAL_HEADERS } from './client-response.js';
 import { Exchange, type ExchangeOptions, type ProxyState } from './exchange.js';
 import { recordUnreadable, type UnreadableRequest } from './request-record.js';
@@ -36,7 +37,7 @@ export function createProxy(options: ExchangeOptions): Proxy {
   return {
     handles,
     handle(req, res, expectsContinue) {
-      open(req, res, expectsContinue).run();
+      void admit(open(req, res, expectsContinue), options);
     },
     refuse(res, refusal) {
       const { req } = res;

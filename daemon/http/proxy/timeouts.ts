@@ -1,7 +1,6 @@
 import { LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
 import type { Clock } from '../../core/ports.js';
 import { timeoutAfterReads } from '../../core/timing.js';
-import type { BodyTimeouts } from '../body.js';
 
 // Lower bound between two checks. With many timers one is due at any moment, and each check visits all of them.
 const MIN_CHECK_INTERVAL_MS = 10;
@@ -159,7 +158,7 @@ class MinimumRate {
 }
 
 /** Timeouts of one request: tracks whether the proxy waits for the client, the upstream or another request, and for how long it may. */
-export class TransferTimeouts implements BodyTimeouts {
+export class TransferTimeouts {
   readonly #limits: TransferLimits;
   readonly #callbacks: { clientTimedOut: () => void; upstreamTimedOut: () => void };
   readonly #idleTimer: IdleTimer;

@@ -7,14 +7,13 @@ import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
-import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, drawUse } from './admit.js';
+import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded } from './admit.js';
 import type { Slot } from './upstream-connection.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
-import { ClientGone } from '../body.js';
+import { ClientGone, endAndLinger } from '../connection-ends.js';
 import { type CorsFields, corsFields, type CorsSettings } from '../cors.js';
 import { credentialOf, type PresentedToken, type Subprotocols, subprotocolsOf } from '../credentials.js';
 import { EarlyBytes } from './early-bytes.js';
-import { endAndLinger } from '../connection-ends.js';
 import type { RequestFields } from '../request-head.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';
 import { malformedResponse, type UpgradeReceiver } from './http-proxy.js';
@@ -167,14 +166,12 @@ export class Upgrade implements AdmissionRequest, TunnelOwner, UpgradeReceiver {
     try {
       const upstream = upstreams.of(pass.upstreamBaseUrl);
       const slot = (this.#slot = upstream.forwarder.reserve());
-      await drawUse(this, {
-        slot,
-        pass,
-        draw: () => (isUse ? admission.draw(pass) : admission.confirm(pass)),
-        forward: () => {
-          this.#send(upstream, pass, fields);
-        },
-      });
+      if (slot.granted) await slot.granted;
+      checkNotEnded(this, pass);
+      const confirming = isUse ? admission.draw(pass) : admission.confirm(pass);
+      if (confirming) await confirming;
+      checkNotEnded(this, pass);
+      this.#send(upstream, pass, fields); // In the same turn as these checks, so that nothing can happen in between.
     } catch (error) {
       this.#slot?.release();
       this.refuse(error);

@@ -7,8 +7,15 @@ import type { Live } from '../../../config/settings.js';
 import type { Clock } from '../../core/ports.js';
 import { unavailable } from '../../core/refusal.js';
 import { timeoutAfterReads } from '../../core/timing.js';
-import { ClientGone } from '../body.js';
-import { InterimContinue, joinSmallWrites, PacedReads, type ParsingTurn, readIntoBlocks } from './upstream-socket.js';
+import { ClientGone } from '../connection-ends.js';
+import {
+  InterimContinue,
+  joinSmallWrites,
+  PacedReads,
+  type ParsedResponse,
+  type ParsingTurn,
+  readIntoBlocks,
+} from './upstream-socket.js';
 import type { Opening, OpenTunnel } from './upstream-tunnel.js';
 
 /** The current settings: SIGHUP may replace them. */
@@ -27,14 +34,6 @@ const MAX_LIFETIME_MS = 60_000;
 const DEFAULT_IDLE_MS = 4_000;
 // `Keep-Alive: timeout` has whole seconds, which the upstream counts from a slightly different moment.
 const IDLE_MARGIN_MS = 1_000;
-
-/** What undici has parsed of a response. */
-export interface ParsedResponse {
-  /** @returns the number of pieces since the last call. */
-  parsedPieces(): number;
-  /** Passes on what was parsed, as one piece. */
-  handOver(): void;
-}
 
 /** The limits of what waits in the buffers of a socket. */
 type QueuingSocket = Socket & Record<'_readableState' | '_writableState', { highWaterMark: number }>;
@@ -59,8 +58,6 @@ export class UpstreamConnection {
   #maxIdleMs = DEFAULT_IDLE_MS;
   /** Number of requests on this connection, including the current one. */
   requestCount = 0;
-  /** Gets what undici parses. */
-  response: ParsedResponse | null = null;
   /** Why the connection was lost; null if it was closed regularly. */
   failure: Error | null = null;
 
@@ -105,14 +102,7 @@ export class UpstreamConnection {
     this.failure = null;
     joinSmallWrites(socket);
     this.#interim = new InterimContinue(socket);
-    const reads = new PacedReads(socket, {
-      turn: this.#turn,
-      onParsed: () => this.response?.parsedPieces() ?? 0,
-      onReadEnd: () => {
-        this.response?.handOver();
-        if (this.#idleSinceMs !== Infinity) this.response = null; // So that an idle connection retains no request.
-      },
-    });
+    const reads = new PacedReads(socket, this.#turn);
     this.#reads = reads;
     this.#socket = socket as QueuingSocket;
     this.#normalQueueBytes = this.#socket._writableState.highWaterMark;
@@ -154,11 +144,13 @@ export class UpstreamConnection {
   /**
    * Called before a request is written.
    *
+   * @param response gets what undici parses.
    * @param isStreamed whether its body is a stream. Then undici waits until each piece of it was taken: pieces must not queue here, where
    *   nobody joins or counts them.
    */
-  begin(isStreamed: boolean): void {
+  begin(response: ParsedResponse, isStreamed: boolean): void {
     this.requestCount += 1;
+    this.#reads?.begin(response);
     if (this.#socket) this.#socket._writableState.highWaterMark = isStreamed ? 1 : this.#normalQueueBytes;
   }
 
@@ -173,7 +165,7 @@ export class UpstreamConnection {
 
   /** Called when the current request has ended. */
   markIdle(): void {
-    this.#reads?.unpause();
+    this.#reads?.endResponse();
     this.#idleSinceMs = this.#clock.monotonic();
   }
 

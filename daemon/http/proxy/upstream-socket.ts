@@ -206,16 +206,12 @@ export class ParsingTurn {
   }
 }
 
-export interface PacedReadsOptions {
-  turn: ParsingTurn;
-  /**
-   * Called when undici has parsed what it read before.
-   *
-   * @returns of how many pieces it consisted.
-   */
-  onParsed: () => number;
-  /** Called when nothing more is read for now: hands over what was parsed. */
-  onReadEnd: () => void;
+/** What undici has parsed of a response. */
+export interface ParsedResponse {
+  /** @returns the number of pieces since the last call. */
+  parsedPieces(): number;
+  /** Nothing more is read for now: passes on what was parsed, as one piece. */
+  handOver(): void;
 }
 
 /**
@@ -228,7 +224,10 @@ export interface PacedReadsOptions {
  */
 export class PacedReads {
   readonly #socket: Socket;
-  readonly #options: PacedReadsOptions;
+  readonly #turn: ParsingTurn;
+  /** The response that is read. Null between two requests, so that an idle connection retains none. */
+  #response: ParsedResponse | null = null;
+  #isResponseOver = false;
   readonly #read: (size?: number) => unknown;
   #isPaused = false;
   /** Whether the peer has sent many small pieces. */
@@ -243,9 +242,9 @@ export class PacedReads {
   /** What waits here of a peer that sends much at little cost. Null until there is some. */
   #memory: HeldMemory | null = null;
 
-  constructor(socket: Socket, options: PacedReadsOptions) {
+  constructor(socket: Socket, turn: ParsingTurn) {
     this.#socket = socket;
-    this.#options = options;
+    this.#turn = turn;
     this.#read = socket.read.bind(socket);
     // Node calls `read(0)` to fill the buffer of the socket, and to end it once it is empty.
     socket.read = (size?: number): unknown => (size === 0 ? this.#read(0) : this.#next());
@@ -256,17 +255,22 @@ export class PacedReads {
     if (hasRead) this.#judge();
     const bytes = this.#mayRead() ? this.#readSome(hasRead) : null;
     this.#unparsed = bytes === null ? 0 : bytes.length;
-    if (bytes === null && hasRead) this.#options.onReadEnd();
+    if (bytes === null && hasRead) this.#handOver();
     return bytes;
+  }
+
+  #handOver(): void {
+    this.#response?.handOver();
+    if (this.#isResponseOver) this.#response = null;
   }
 
   /** Judges the last read by its pieces. */
   #judge(): void {
-    const pieces = this.#options.onParsed();
+    const pieces = this.#response?.parsedPieces() ?? 0;
     if (pieces === 0) this.#countHeader();
     else if (this.#headerBytes > 0) this.#endHeader();
     if (pieces <= MANY_PIECES) return;
-    this.#options.turn.count(pieces);
+    this.#turn.count(pieces);
     if (this.#unparsed >= pieces * SMALL_BYTES) return;
     this.#isDense = true;
   }
@@ -278,7 +282,7 @@ export class PacedReads {
 
   #hold(bytes: number): void {
     if (this.#socket.destroyed) return;
-    this.#memory ??= new HeldMemory(this.#options.turn.memory, () => {
+    this.#memory ??= new HeldMemory(this.#turn.memory, () => {
       this.#socket.destroy(new Error('dropped because memory was short'));
     });
     this.#memory.hold(bytes);
@@ -292,7 +296,7 @@ export class PacedReads {
   #mayRead(): boolean {
     // undici must not get anything for a connection that was ended meanwhile.
     if (this.#isPaused || this.#socket.destroyed) return false;
-    if ((!this.#isDense && !this.#options.turn.isOver) || this.#isGranted) return true;
+    if ((!this.#isDense && !this.#turn.isOver) || this.#isGranted) return true;
     this.#readLater();
     return false;
   }
@@ -313,12 +317,18 @@ export class PacedReads {
     if (this.#isWaiting || this.#socket.readableLength === 0) return;
     if (this.#isDense) this.#hold(READ_AHEAD_BYTES);
     this.#isWaiting = true;
-    this.#options.turn.later(() => {
+    this.#turn.later(() => {
       this.#isWaiting = false;
       this.#isGranted = true;
       if (!this.#isPaused) this.#socket.emit('readable');
       this.#isGranted = false;
     }, this.#isDense);
+  }
+
+  /** What is read next is this response. */
+  begin(response: ParsedResponse): void {
+    this.#response = response;
+    this.#isResponseOver = false;
   }
 
   /** The connection is closed. */
@@ -332,7 +342,8 @@ export class PacedReads {
   }
 
   /** The response has ended. Lets undici read again, but only with the next event of the socket. */
-  unpause(): void {
+  endResponse(): void {
+    this.#isResponseOver = true;
     this.#isPaused = false;
     this.#headerBytes = 0;
     this.#memory?.release();

@@ -3,7 +3,7 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler } 
 import { NO_SUCH_PATH } from '../../api/vocabulary.js';
 import type { Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
-import { ClientGone } from '../body.js';
+import { ClientGone } from '../connection-ends.js';
 import type { Locals } from '../manage/caller.js';
 import { requestIdOf } from '../credentials.js';
 import type { UnknownPathErrors } from './unknown-path.js';

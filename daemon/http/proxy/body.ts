@@ -1,12 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { GatheredBytes } from '../core/gathered-bytes.js';
-import { HeldMemory, type MemoryLimit, PIECE_BYTES } from '../core/memory-limit.js';
-import { bodyTooLarge, type RequestFields } from './request-head.js';
-
-/** The client's connection ended before its request was complete. No response can be sent. */
-export class ClientGone extends Error {
-  override name = 'ClientGone';
-}
+import { GatheredBytes } from '../../core/gathered-bytes.js';
+import { HeldMemory, type MemoryLimit, PIECE_BYTES } from '../../core/memory-limit.js';
+import { ClientGone } from '../connection-ends.js';
+import { bodyTooLarge, type RequestFields } from '../request-head.js';
+import type { TransferTimeouts } from './timeouts.js';
 
 // A complete body in one chunk is forwarded twice as fast as a stream, and up to this size it costs little memory.
 const MAX_BUFFERED_BYTES = 64 * 1024;
@@ -15,29 +12,9 @@ const MAX_WAITING_BYTES = 64 * 1024;
 
 export type RequestBody = Buffer | AsyncIterable<Buffer> | null;
 
-/** Timeouts while a body is read from the client and sent to the upstream. */
-export interface BodyTimeouts {
-  waitForClient(): void;
-  /** Data has arrived from the client. */
-  received(bytes: number): void;
-  waitForUpstream(): void;
-  pause(): void;
-}
-
-type Framing = Pick<RequestFields, 'contentLength' | 'transferEncoding'>;
-
-export const framingOf = ({ headers }: IncomingMessage): Framing => ({
-  contentLength: headers['content-length'],
-  transferEncoding: headers['transfer-encoding'],
-});
-
 /** Whether the body is small and has a declared length, so that it can be buffered completely before a use is drawn. */
-export function isBufferable({ contentLength }: Framing): boolean {
+export function isBufferable({ contentLength }: Pick<RequestFields, 'contentLength'>): boolean {
   return contentLength !== undefined && Number(contentLength) <= MAX_BUFFERED_BYTES;
-}
-
-export function hasBody({ contentLength, transferEncoding }: Framing): boolean {
-  return transferEncoding !== undefined || (contentLength !== undefined && contentLength !== '0');
 }
 
 export interface BodyReceiver {
@@ -49,7 +26,7 @@ export interface BodyReceiver {
 }
 
 export interface UploadOptions {
-  timeouts: BodyTimeouts;
+  timeouts: TransferTimeouts;
   /** What is held of the body counts here. */
   memory: MemoryLimit;
   /** The declared length of the body; null if it has none. */
@@ -90,6 +67,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
     this.#source = receiveBody(req, this);
   }
 
+  /** @returns false to stop reading until `BodySource.resume` is called; chunks that were read already still follow. */
   onChunk(chunk: Buffer): boolean {
     const { timeouts, maxBytes, maxCollectedBytes, declaredBytes } = this.#options;
     timeouts.received(chunk.length);
@@ -113,6 +91,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
     return !this.#isPaused;
   }
 
+  /** The body is complete. */
   onComplete(): void {
     this.#isComplete = true;
     if (this.#isStream) this.#wakeUp();
@@ -214,13 +193,6 @@ interface Parsed {
   _readableState: { ended: boolean; endEmitted: boolean };
 }
 
-interface ChunkReceiver {
-  /** @returns false to stop reading until `BodySource.resume` is called; chunks that were read already still follow. */
-  onChunk(chunk: Buffer): boolean;
-  /** The body is complete. */
-  onComplete(): void;
-}
-
 interface BodySource {
   resume(): void;
   /** Ends this: what follows is dropped by those who end the response. */
@@ -228,17 +200,17 @@ interface BodySource {
 }
 
 /** Hands over each chunk as it is parsed. Nothing else may have read from the request. */
-function receiveBody(req: IncomingMessage, receiver: ChunkReceiver): BodySource {
+function receiveBody(req: IncomingMessage, upload: Upload): BodySource {
   // Some of it was parsed while the request waited for an earlier one on its connection.
-  return req.complete || req.readableLength > 0 ? receiveEvents(req, receiver) : receiveDirectly(req, receiver);
+  return req.complete || req.readableLength > 0 ? receiveEvents(req, upload) : receiveDirectly(req, upload);
 }
 
-function receiveEvents(req: IncomingMessage, receiver: ChunkReceiver): BodySource {
+function receiveEvents(req: IncomingMessage, upload: Upload): BodySource {
   const onData = (chunk: Buffer) => {
-    if (!receiver.onChunk(chunk)) req.pause();
+    if (!upload.onChunk(chunk)) req.pause();
   };
   const onEnd = () => {
-    receiver.onComplete();
+    upload.onComplete();
   };
   req.on('data', onData).on('end', onEnd);
   return {
@@ -247,14 +219,14 @@ function receiveEvents(req: IncomingMessage, receiver: ChunkReceiver): BodySourc
   };
 }
 
-function receiveDirectly(req: IncomingMessage, receiver: ChunkReceiver): BodySource {
+function receiveDirectly(req: IncomingMessage, upload: Upload): BodySource {
   const parsed = req as unknown as Parsed;
   parsed._read(0);
   parsed.push = (chunk) => {
-    if (chunk !== null) return receiver.onChunk(chunk);
+    if (chunk !== null) return upload.onChunk(chunk);
     // As after the event `end`. Otherwise the parser of an idle connection would hold the request.
     parsed._readableState.ended = parsed._readableState.endEmitted = true;
-    receiver.onComplete();
+    upload.onComplete();
     return true;
   };
   return {
