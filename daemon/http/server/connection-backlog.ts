@@ -1,16 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
-import {
-  type ChunkCount,
-  joiningChunks,
-  onEachHead,
-  onEachRead,
-  type ParsedSocket,
-  PAUSED,
-  type Parser,
-  type ReadHook,
-} from './parser.js';
+import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser, type ReadHook } from './parser.js';
+import { SlicedParsing } from './sliced-parsing.js';
 import { startHandle, stopHandle } from '../socket-handle.js';
 import type { Priority, Scheduler } from '../scheduler.js';
 
@@ -27,14 +19,6 @@ const TEXT_BYTES = 40;
 /** What a connection with chunked bodies may read ahead: Node reads it into the buffer of a stream. */
 const READ_AHEAD_BYTES = 64 * 1024;
 
-// Each chunk of a body costs the parser a call, so a connection with chunked bodies is parsed in slices.
-const SLICE_BYTES = 4 * 1024;
-/** With more chunks in a slice, the next slice is late work: others come first. */
-const MANY_CHUNKS = 64;
-/** From this number of chunks on, a body whose chunks have less than the minimum on average is refused. */
-const CHUNKS_TO_JUDGE = 1_000;
-// Chunks of 16 bytes pass, although one at the end of a slice counts twice.
-const MIN_MEAN_CHUNK_BYTES = 15;
 /** How long a connection counts as pipelining after a request waited on it. */
 const PIPELINING_WINDOW_MS = 2_000;
 
@@ -78,15 +62,9 @@ export class ConnectionBacklog {
   /** Whether the incomplete head began with the last read. */
   #isHeadNew = false;
   readonly #readHook: ReadHook;
-  /** Parses bytes. Set once the connection has sent a chunked body, which is parsed in slices. */
-  #parse: ((bytes: Buffer) => void) | null = null;
   #hasChunkedBody = false;
-  readonly #count: ChunkCount = { chunks: 0, bytes: 0 };
-  /** Whether the last slice had many chunks. */
-  #isDense = false;
-  #isParsingSlices = false;
-  /** What follows the slice that is being parsed. */
-  #following: Buffer | null = null;
+  /** Set once the connection has sent a chunked body. */
+  #slices: SlicedParsing | null = null;
   /** Whether another backlog took the connection over, perhaps with the same parser object. */
   #isReplaced = false;
   /** Whether nobody takes what is parsed, for now. */
@@ -188,11 +166,14 @@ export class ConnectionBacklog {
   /** The parser has paused within a read; the bytes of that read are counted when it ends. */
   parserPaused(rest: Buffer): void {
     if (this.#socket.destroyed) return;
+    if (this.#slices?.isParsing) {
+      this.#slices.paused(rest.length);
+      return;
+    }
     this.#unparsedBytes = rest.length;
-    if (this.#isParsingSlices) return; // The rest of the slice is known there.
     this.#holdBack(rest);
     if (!this.#hasChunkedBody) return;
-    this.#parse ??= this.#readHook.takeOver(this.#onData);
+    this.#slices ??= new SlicedParsing(this.#parser, this.#readHook.takeOver(this.#onData));
     // Parsing nothing would mean the end of the connection.
     if (rest.length === 0) this.#heldBack = null;
     else if (this.#waiting < MAX_WAITING) this.#parseSoon('usual');
@@ -231,7 +212,7 @@ export class ConnectionBacklog {
   #parseSoon(when: Priority): void {
     if (this.#isResuming) return;
     this.#isResuming = true;
-    if (this.#isReading && this.#parse !== null) this.#stopReading();
+    if (this.#isReading && this.#slices !== null) this.#stopReading();
     this.#options.scheduler.add(() => {
       this.#isResuming = false;
       this.#resume();
@@ -248,8 +229,8 @@ export class ConnectionBacklog {
       });
       return;
     }
-    if (this.#parse !== null) {
-      if (!this.#isBlocked) this.#parseSlices(this.#parse);
+    if (this.#slices !== null) {
+      if (!this.#isBlocked) this.#parseSlices(this.#slices);
       return;
     }
     const rest = this.#heldBack;
@@ -272,71 +253,42 @@ export class ConnectionBacklog {
     const { _paused: isPaused } = this.#socket;
     const isHeld = this.#heldBack !== null;
     this.#holdBack(this.#heldBack === null ? bytes : Buffer.concat([this.#heldBack, bytes]));
-    if (isHeld || this.#isBlocked || this.#parse === null) this.#countMemory();
-    else if (this.#isDense || isPaused === true) this.#parseSoon('late');
-    else this.#parseSlices(this.#parse);
+    const slices = this.#slices;
+    if (isHeld || this.#isBlocked || slices === null) this.#countMemory();
+    else if (slices.isDense || isPaused === true) this.#parseSoon('late');
+    else this.#parseSlices(slices);
   };
 
   /** Parses what was held back: all of it, unless it has many chunks; then one slice at a time, when others need no time. */
-  #parseSlices(parse: (bytes: Buffer) => void): void {
+  #parseSlices(slices: SlicedParsing): void {
     const bytes = this.#heldBack;
     this.#heldBack = null;
-    if (bytes !== null) this.#holdBackFrom(bytes, this.#parsed(bytes, parse));
+    if (bytes !== null) this.#holdBackFrom(bytes, slices.parse(bytes, this.#onSlice));
+    if (slices.hasSmallChunks && !this.#isDropping) this.#refuseBody();
     this.#countMemory();
     if (this.#socket.destroyed || this.#isDropping) return;
     if (this.#waiting >= MAX_WAITING || (this.#hasHeldBack && this.#isBlocked)) this.#stopReading();
     else if (!this.#hasHeldBack) this.#resumeReading();
-    else this.#parseSoon(this.#isDense ? 'late' : 'usual');
+    else this.#parseSoon(slices.isDense ? 'late' : 'usual');
   }
 
-  /** @returns how many of the bytes were parsed, or handed over. */
-  #parsed(bytes: Buffer, parse: (bytes: Buffer) => void): number {
-    let at = 0;
-    this.#isParsingSlices = true;
-    try {
-      joiningChunks(this.#parser, this.#count, () => {
-        do {
-          const slice = bytes.subarray(at, at + SLICE_BYTES);
-          this.#following = bytes.subarray(at + slice.length);
-          at = this.#parseSlice(slice, parse) ? at + slice.length - this.#unparsedBytes : bytes.length;
-          this.#onRead(slice.length);
-        } while (at < bytes.length && this.#mayParseOn);
-      });
-    } finally {
-      this.#isParsingSlices = false;
-      this.#following = null;
-    }
-    const { chunks, bytes: inChunks } = this.#count;
-    if (chunks >= CHUNKS_TO_JUDGE && inChunks < chunks * MIN_MEAN_CHUNK_BYTES) {
-      this.#isDropping = true;
-      this.#refuse();
-      this.#stopReading(); // The connection is closed soon; its client only has to get the response.
-    }
-    return at;
-  }
-
-  /** @returns false if what follows was handed over, because the connection switched protocols. */
-  #parseSlice(slice: Buffer, parse: (bytes: Buffer) => void): boolean {
-    const before = this.#count.chunks;
-    parse(slice);
-    const chunks = this.#count.chunks - before;
-    this.#isDense = chunks > MANY_CHUNKS;
-    // A large chunk may arrive in many small pieces, which is no fault of its client.
-    if (chunks === 1) this.#count.chunks = before;
-    return this.#following !== null;
-  }
-
-  /** Node asserts that nothing is parsed while it waits for the client to read. */
-  get #mayParseOn(): boolean {
+  /** @returns whether the next slice may be parsed. Node asserts that nothing is parsed while it waits for the client to read. */
+  readonly #onSlice = (parsed: number): boolean => {
+    this.#onRead(parsed);
     const { _paused: isPaused, destroyed } = this.#socket;
-    return !this.#isDense && !destroyed && isPaused !== true && this.#isParsing && this.#waiting < MAX_WAITING;
+    return !destroyed && isPaused !== true && this.#isParsing && this.#waiting < MAX_WAITING;
+  };
+
+  #refuseBody(): void {
+    this.#isDropping = true;
+    this.#heldBack = null;
+    this.#refuse();
+    this.#stopReading(); // The connection is closed soon; its client only has to get the response.
   }
 
   /** For an upgrade: what was read after the bytes that Node hands over with it. No more of it is parsed here. */
   takeFollowing(): Buffer | null {
-    const following = this.#following;
-    this.#following = null;
-    return following;
+    return this.#slices?.takeFollowing() ?? null;
   }
 
   #holdBackFrom(bytes: Buffer, at: number): void {
@@ -351,14 +303,14 @@ export class ConnectionBacklog {
 
   get #heldBackBytes(): number {
     if (this.#heldBack === null) return 0;
-    return this.#heldBack.buffer.byteLength + (this.#parse ? READ_AHEAD_BYTES : this.#readHook.readAheadBytes);
+    return this.#heldBack.buffer.byteLength + (this.#slices ? READ_AHEAD_BYTES : this.#readHook.readAheadBytes);
   }
 
   #stopReading(): void {
     if (!this.#isReading) return;
     this.#isReading = false;
     const socket = this.#socket;
-    this.#isBlocked = this.#parse !== null && socket.isPaused();
+    this.#isBlocked = this.#slices !== null && socket.isPaused();
     // Node resumes a connection after every message, and when a body is read. The latter lets held-back bytes be parsed.
     socket.resume = () => {
       if (this.#isBlocked) this.#unblock();
@@ -373,7 +325,7 @@ export class ConnectionBacklog {
     stop();
     // Again, after a resume that is already scheduled.
     process.nextTick(stop);
-    if (this.#parse === null) return;
+    if (this.#slices === null) return;
     socket.pause = () => {
       this.#isBlocked = true;
       return socket;
@@ -382,7 +334,7 @@ export class ConnectionBacklog {
 
   #unblock(): void {
     this.#isBlocked = false;
-    if (this.#hasHeldBack && this.#waiting < MAX_WAITING) this.#parseSoon(this.#isDense ? 'late' : 'usual');
+    if (this.#hasHeldBack && this.#waiting < MAX_WAITING) this.#parseSoon(this.#slices?.isDense ? 'late' : 'usual');
   }
 
   #resumeReading(): void {

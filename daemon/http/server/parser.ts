@@ -4,7 +4,6 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { GatheredBytes } from '../../core/gathered-bytes.js';
 
 /** If `onIncoming` returns this value, the parser pauses directly after the head, and does not parse the following bytes. */
 export const PAUSED = 21;
@@ -21,8 +20,8 @@ export const SMALL_CHUNKS_CODE = 'LLMP_SMALL_CHUNKS';
 type ParseFailure = Error & { rawPacket?: Buffer };
 
 type Hook = (this: Parser, result: number | ParseFailure) => void;
-type BodyHook = (this: Parser, chunk: Buffer) => void;
-type CompletionHook = (this: Parser) => void;
+export type BodyHook = (this: Parser, chunk: Buffer) => void;
+export type CompletionHook = (this: Parser) => void;
 
 export interface Parser {
   /** Called with each complete head. The returned value goes to the parser: 0 lets it continue. */
@@ -46,45 +45,6 @@ export type ParsedSocket = Socket & {
 /** Calls `begun` at the first byte of each head. Node itself does not use this hook. */
 export function onEachHead(parser: Parser, begun: () => void): void {
   parser[parser.constructor.kOnMessageBegin] = begun;
-}
-
-/** The chunks of a body, as the client sent them. */
-export interface ChunkCount {
-  chunks: number;
-  bytes: number;
-}
-
-/**
- * Runs `parse`, and hands over what it yields of a body as one piece, whatever chunks it was sent in.
- *
- * @param count is added to for each chunk, and begins again after each message.
- */
-export function joiningChunks(parser: Parser, count: ChunkCount, parse: () => void): void {
-  const { kOnBody, kOnMessageComplete } = parser.constructor;
-  const onBody = parser[kOnBody] as unknown as BodyHook;
-  const onComplete = parser[kOnMessageComplete] as unknown as CompletionHook;
-  const gathered = new GatheredBytes();
-  const handOver = () => {
-    if (gathered.length > 0) onBody.call(parser, gathered.take());
-  };
-  const hooks = parser as unknown as Record<number, BodyHook | CompletionHook>;
-  hooks[kOnBody] = (chunk: Buffer) => {
-    count.chunks += 1;
-    count.bytes += chunk.length;
-    gathered.add(chunk);
-  };
-  hooks[kOnMessageComplete] = () => {
-    count.chunks = count.bytes = 0;
-    handOver();
-    onComplete.call(parser);
-  };
-  try {
-    parse();
-  } finally {
-    hooks[kOnBody] = onBody;
-    hooks[kOnMessageComplete] = onComplete;
-  }
-  handOver();
 }
 
 /** Observes what is read from a connection. */
