@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { MemoryResponseCache } from '../../daemon/store/memory/response-cache.js';
 import { head, type RawResponse, WEBSOCKET } from '../support/raw.js';
 import { expectRefusal, UPSTREAM_MALFORMED } from '../support/refusals.js';
 import { staged } from './support/fault-fixture.js';
@@ -291,4 +292,34 @@ describe('C: an upstream with a malformed response', () => {
       });
     }
   }
+});
+
+describe('C: an upstream with a malformed response to a change, which other processes have to learn of first', () => {
+  const { stage, it } = staged({ env: { HTTP_CACHE_ENABLED: 'true' } });
+  const own = Object.getOwnPropertyDescriptor(MemoryResponseCache.prototype, 'invalidate')!;
+  before(() => {
+    // As with several workers.
+    Object.defineProperty(MemoryResponseCache.prototype, 'invalidate', { ...own, value: () => Promise.resolve() });
+  });
+  after(() => {
+    Object.defineProperty(MemoryResponseCache.prototype, 'invalidate', own);
+  });
+
+  it('C10 another transfer coding: 502, and the connection is discarded', async () => {
+    stage.upstream.script = async (exchange) => {
+      await exchange.whole();
+      exchange.send(`${OK}Transfer-Encoding: gzip\r\n\r\nab`);
+    };
+    expectRefusal(await stage.ask(stage.post('{}'), 'POST'), UPSTREAM_MALFORMED);
+    await (await stage.upstream.only()).closed();
+    expect(await stage.onlyRecord()).to.include({ outcome: 'upstream_error', code: 'upstream_malformed' });
+  });
+
+  it('C10 a response that is not malformed is passed on as a whole', async () => {
+    stage.upstream.script = async (exchange) => {
+      await exchange.whole();
+      exchange.respond(200, '', '"done"');
+    };
+    expect((await stage.ask(stage.post('{}'), 'POST')).text).to.equal('"done"');
+  });
 });
