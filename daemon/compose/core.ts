@@ -92,7 +92,7 @@ export async function buildCore(
       cacheManager.dropProject(projectId);
     },
   });
-  const auditLog = new AuditLog(records);
+  const auditLog = new AuditLog(records, clock);
   const clusterSync =
     clusterStore &&
     new ClusterSync({

@@ -1,7 +1,8 @@
 /** Read access to the audit log: pages, single records, and following new records. */
 import type { AuditRecord, NamedRecord } from './audit.js';
-import type { AuditFilter, CommittedRecord, PageOf, PageRequest, RecordStore } from './ports.js';
+import type { AuditFilter, Clock, CommittedRecord, PageOf, PageRequest, RecordStore } from './ports.js';
 import { orUnavailable, Refusal } from './refusal.js';
+import { Wakeup } from './wakeup.js';
 
 /** Filters available when following. */
 export type FollowFilter = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId'>;
@@ -12,10 +13,11 @@ const RECORDS_PER_READ = 200;
 
 export class AuditLog {
   readonly #store: Store;
-  readonly #wake = new Set<() => void>();
+  readonly #committed: Wakeup;
 
-  constructor(store: Store) {
+  constructor(store: Store, clock: Pick<Clock, 'after'>) {
     this.#store = store;
+    this.#committed = new Wakeup(clock);
     store.onCommitted(() => {
       this.wake();
     });
@@ -23,7 +25,7 @@ export class AuditLog {
 
   /** Call when another instance may have committed records. */
   wake(): void {
-    for (const wake of this.#wake) wake();
+    this.#committed.wake();
   }
 
   /** @throws {Refusal} `unavailable`; so do all methods below. */
@@ -45,26 +47,17 @@ export class AuditLog {
   /** Records with numbers above `after`, in batches, including new ones as they are committed, until `signal` is aborted. */
   async *follow(after: number, filter: FollowFilter, signal: AbortSignal): AsyncGenerator<CommittedRecord[]> {
     let seq = after;
-    let isDue = true;
-    let wake: () => void = () => undefined;
-    const onCommitted = () => {
-      isDue = true;
-      wake();
-    };
-    this.#wake.add(onCommitted);
-    signal.addEventListener('abort', onCommitted);
-    try {
-      while (!signal.aborted) {
-        if (!isDue) await new Promise<void>((resolve) => (wake = resolve));
-        isDue = false;
+    while (!signal.aborted) {
+      // Before reading: a record that is committed meanwhile may be missed.
+      const committed = this.#committed.wait(signal);
+      let isMore: boolean;
+      do {
         const records = await orUnavailable(this.#store.recordsAfter(seq, RECORDS_PER_READ));
         seq = records.at(-1)?.seq ?? seq;
-        isDue ||= records.length === RECORDS_PER_READ;
+        isMore = records.length === RECORDS_PER_READ && !signal.aborted;
         yield records.filter((record) => matches(record, filter));
-      }
-    } finally {
-      this.#wake.delete(onCommitted);
-      signal.removeEventListener('abort', onCommitted);
+      } while (isMore);
+      await committed;
     }
   }
 }

@@ -15,6 +15,7 @@ const MANY_TOKENS = 1_000;
 export function populationOf(store: Pick<RecordStore, 'population'>, clock: Clock): CountPopulation {
   const memo = new AdaptiveMemo<CountedPopulation>(
     clock,
+    1,
     ({ tokens }) => Object.values(tokens).reduce((sum, count) => sum + count, 0) >= MANY_TOKENS,
   );
   const count = async () => {
@@ -22,7 +23,7 @@ export function populationOf(store: Pick<RecordStore, 'population'>, clock: Cloc
     return { ...(await store.population(countedAtMs)), countedAtMs };
   };
   return () =>
-    memo.current(count).catch((error: unknown) => {
+    memo.current('', count).catch((error: unknown) => {
       if (error instanceof StoreUnavailable) return null;
       throw error;
     });

@@ -6,7 +6,7 @@
  * moment.
  */
 import type { TopWindow } from '../api/vocabulary.js';
-import { AdaptiveMemos } from './adaptive-memo.js';
+import { AdaptiveMemo } from './adaptive-memo.js';
 import { FAILURE_KINDS } from './failure-kind.js';
 import { quantile } from './histogram.js';
 import type { Clock, TopPart, TopQuery, TopSums } from './ports.js';
@@ -39,11 +39,11 @@ export interface TopReportsOptions {
 
 export class TopReports {
   readonly #options: TopReportsOptions;
-  readonly #memos: AdaptiveMemos<TopReport>;
+  readonly #memos: AdaptiveMemo<TopReport>;
 
   constructor(options: TopReportsOptions) {
     this.#options = options;
-    this.#memos = new AdaptiveMemos(options.clock, MAX_REUSED, ({ groupCount }) => groupCount > MANY_ROWS);
+    this.#memos = new AdaptiveMemo(options.clock, MAX_REUSED, ({ groupCount }) => groupCount > MANY_ROWS);
   }
 
   /** @throws {Refusal} `unavailable` if the database does not respond. */

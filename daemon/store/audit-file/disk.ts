@@ -1,9 +1,9 @@
 /** Calls to a disk that may hang. */
 import { fdatasyncSync, fstatSync, writeSync } from 'node:fs';
 import type { Clock } from '../../core/ports.js';
+import { isDoneWithin } from '../../core/timing.js';
 
 export const HUNG_MS = 5_000;
-const WATCH_EVERY_MS = 500;
 
 /** Waits for a file system call, possibly with a timeout. */
 export type Timed = <T>(call: Promise<T>) => Promise<T>;
@@ -22,24 +22,19 @@ export class HangWatch {
   }
 
   readonly timed: Timed = async (call) => {
-    let cancel: () => void = () => undefined;
-    let isOver = false;
-    // In steps, so that the call can return in between if this process itself was stalled.
-    const watch = (leftMs: number) => {
-      if (isOver) return;
-      if (leftMs > 0) {
-        cancel = this.#clock.after(WATCH_EVERY_MS, () => setImmediate(watch, leftMs - WATCH_EVERY_MS));
-        return;
-      }
+    const returned = call.then(
+      () => undefined,
+      () => undefined,
+    );
+    // Not while this process itself is stalled.
+    void isDoneWithin(this.#clock, HUNG_MS, returned).then((isDone) => {
+      if (isDone) return;
       this.isHung = true;
       this.#onHung();
-    };
-    watch(HUNG_MS);
+    });
     try {
       return await call;
     } finally {
-      isOver = true;
-      cancel();
       this.isHung = false;
     }
   };

@@ -1,6 +1,5 @@
 /** A worker's side of the channel to its primary: the ports that instances otherwise share through Redis. */
 import type { Duplex } from 'node:stream';
-import { LRUCache } from 'lru-cache';
 import { withTimeout } from '../../core/timing.js';
 import {
   type CacheKey,
@@ -17,6 +16,7 @@ import {
   type RateWindows,
   StoreUnavailable,
 } from '../../core/ports.js';
+import { FullWindows } from '../full-windows.js';
 import { Channel, type Port } from './channel.js';
 import type { ClientEnds, OfPrimary, OfWorker, PrimaryHealth } from './protocol.js';
 import { bitOf, ResourceFilter } from './resource-filter.js';
@@ -101,27 +101,24 @@ const nothing = () => undefined;
 /** In this time the primary ends workers that do not respond. */
 const INVALIDATED_WITHIN_MS = 3_000;
 const ANSWER_WITHIN_MS = 1_000;
-/** Keys of full windows that are remembered. */
-const MAX_FULL = 10_000;
 
-/** Windows in the primary. A window that is full is remembered until it ends, so that a flood costs no messages. */
+/** Windows in the primary. */
 export class LinkedRateWindows implements RateWindows {
   readonly #channel: PrimaryChannel;
   readonly #clock: Clock;
   /** A question that was not answered in time: until it is, the primary is not asked again. */
   #overdue: Promise<unknown> | null = null;
-  readonly #full = new LRUCache<string, RateWindow & { untilMs: number }>({ max: MAX_FULL });
+  readonly #full: FullWindows;
 
   constructor({ channel }: PrimaryLink, clock: Clock) {
     this.#channel = channel;
     this.#clock = clock;
+    this.#full = new FullWindows(clock);
   }
 
   take(key: string, window: RateWindow): RateDecision | Promise<RateDecision> {
-    const full = this.#full.get(key);
-    const leftMs = full ? full.untilMs - this.#clock.monotonic() : 0;
-    if (full && leftMs > 0 && full.limit === window.limit && full.windowMs === window.windowMs)
-      return { isAllowed: false, resetMs: leftMs };
+    const refusal = this.#full.refusalFor(key, window);
+    if (refusal) return refusal;
     if (this.#overdue) throw new StoreUnavailable('the primary does not respond');
     return this.#ask(key, window);
   }
@@ -136,7 +133,7 @@ export class LinkedRateWindows implements RateWindows {
       this.#overdue ??= asked.then(over, over);
       throw new StoreUnavailable('the primary does not respond');
     }
-    if (!decision.isAllowed) this.#full.set(key, { ...window, untilMs: this.#clock.monotonic() + decision.resetMs });
+    this.#full.remember(key, window, decision, this.#clock.monotonic());
     return decision;
   }
 }

@@ -1,14 +1,7 @@
-/**
- * Rate-limit windows that instances share: one Redis key per window, which expires on its own.
- *
- * An exhausted window is remembered in memory until it ends, so that a flood of requests sends Redis only one command per instance,
- * key and window. This uses a monotonic clock.
- */
-import { LRUCache } from 'lru-cache';
+/** Rate-limit windows that instances share: one Redis key per window, which expires on its own. */
 import type { Clock, RateDecision, RateWindow, RateWindows } from '../../core/ports.js';
+import { FullWindows } from '../full-windows.js';
 import type { RedisConnection, Script } from './connection.js';
-
-const MAX_REMEMBERED = 10_000; // Takes about 2 MB.
 
 /**
  * Atomic, so that no crash leaves a key without an expiry, which would count forever. A key without an expiry (written by another
@@ -40,37 +33,27 @@ return { isWithin, left }
 `,
 };
 
-interface Exhausted {
-  limit: number;
-  untilMs: number;
-}
-
 export class RedisRateWindows implements RateWindows {
   readonly #connection: RedisConnection;
   readonly #clock: Clock;
-  readonly #exhausted = new LRUCache<string, Exhausted>({ max: MAX_REMEMBERED });
+  readonly #full: FullWindows;
 
   constructor(connection: RedisConnection, clock: Clock) {
     this.#connection = connection;
     this.#clock = clock;
+    this.#full = new FullWindows(clock);
   }
 
   take(key: string, window: RateWindow): RateDecision | Promise<RateDecision> {
-    const known = this.#exhausted.get(key);
-    if (known && window.limit <= known.limit) {
-      const resetMs = Math.min(known.untilMs - this.#clock.monotonic(), window.windowMs);
-      if (resetMs > 0) return { isAllowed: false, resetMs };
-    }
-    return this.#takeFromRedis(key, window);
+    return this.#full.refusalFor(key, window) ?? this.#takeFromRedis(key, window);
   }
 
-  async #takeFromRedis(key: string, { limit, windowMs }: RateWindow): Promise<RateDecision> {
+  async #takeFromRedis(key: string, window: RateWindow): Promise<RateDecision> {
     const askedAtMs = this.#clock.monotonic();
-    const args = [`llmp:rate:${key}`, windowMs, limit];
+    const args = [`llmp:rate:${key}`, window.windowMs, window.limit];
     const [allowed, resetMs] = (await this.#connection.run(TAKE, args)) as [number, number];
-    const isAllowed = allowed === 1;
-    if (isAllowed) this.#exhausted.delete(key);
-    else this.#exhausted.set(key, { limit, untilMs: askedAtMs + resetMs });
-    return { isAllowed, resetMs };
+    const decision = { isAllowed: allowed === 1, resetMs };
+    this.#full.remember(key, window, decision, askedAtMs);
+    return decision;
   }
 }

@@ -1,4 +1,4 @@
-import { AdaptiveMemos } from '../../core/adaptive-memo.js';
+import { AdaptiveMemo } from '../../core/adaptive-memo.js';
 import type { Clock, PageOf, PageRequest, Position } from '../../core/ports.js';
 import type { Bind, Reader } from './database.js';
 
@@ -53,10 +53,10 @@ const MAX_LISTS = 1_000;
  * Totals of lists, by their filters as text. Counting a million rows takes PostgreSQL longer than the rest of a page, so the total of a long
  * list may be slightly out of date.
  */
-export type ListTotals = AdaptiveMemos<number>;
+export type ListTotals = AdaptiveMemo<number>;
 
 export const totalsOfLists = (clock: Pick<Clock, 'monotonic' | 'after'>): ListTotals =>
-  new AdaptiveMemos(clock, MAX_LISTS, (total) => total >= MANY);
+  new AdaptiveMemo(clock, MAX_LISTS, (total) => total >= MANY);
 
 /** Reads one page by keyset: equally fast at the end of a long list, and stable while rows are added and removed. */
 export async function pageOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<PageOf<Item>> {

@@ -1,5 +1,5 @@
 /** What lists show beside projects: their tokens, last use, and requests. Read for a whole page at once. */
-import { AdaptiveMemos } from '../../core/adaptive-memo.js';
+import { AdaptiveMemo } from '../../core/adaptive-memo.js';
 import type { Clock, ProjectFigures } from '../../core/ports.js';
 import { HOUR_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
@@ -17,10 +17,10 @@ type FiguresById = ReadonlyMap<string, ProjectFigures>;
  * Figures of the projects of pages, by their IDs. Counting a hundred thousand tokens takes longer than the rest of a page, so the figures of
  * many tokens or many projects may be slightly out of date.
  */
-export type FiguresOfPages = AdaptiveMemos<FiguresById>;
+export type FiguresOfPages = AdaptiveMemo<FiguresById>;
 
 export const figuresOfPages = (clock: Pick<Clock, 'monotonic' | 'after'>): FiguresOfPages =>
-  new AdaptiveMemos(clock, MAX_PAGES, areMany);
+  new AdaptiveMemo(clock, MAX_PAGES, areMany);
 
 function areMany(figures: FiguresById): boolean {
   if (figures.size >= MANY_PROJECTS) return true;
