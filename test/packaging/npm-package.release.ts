@@ -4,13 +4,14 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, join } from 'node:path';
 import { readPackageName } from '../../config/version.js';
 import { platformName } from '../../daemon/store/sqlite-native.js';
+import { TARGETS } from '../../packaging/targets.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/ports.js';
+import { released } from './released.js';
 
-const ROOT = resolve(import.meta.dirname, '../../..');
 const MAX_MB = 60;
 const MAX_PACKED_BYTES = 2_000_000;
 const NETWORK_ERROR = /ENOTFOUND|EAI_AGAIN|ETIMEDOUT|ECONNRE|ENETUNREACH|network/;
@@ -32,13 +33,7 @@ describe('the npm package', function () {
 
   before(() => {
     work = mkdtempSync(join(tmpdir(), 'llmp-npm-'));
-    const { status, stderr } = spawnSync('npm', ['pack', '--ignore-scripts', '--pack-destination', work], {
-      cwd: ROOT,
-      encoding: 'utf8',
-    });
-    expect(status, stderr).to.equal(0);
-    const [name = ''] = readdirSync(work);
-    tarball = join(work, name);
+    tarball = released('.tgz');
   });
 
   after(() => {
@@ -106,7 +101,7 @@ describe('the npm package', function () {
 
   it('is not larger than it needs to be', () => {
     const { stdout } = spawnSync('tar', ['-tvzf', tarball], { encoding: 'utf8' });
-    expect(stdout).to.include(`package/dist/native/${platformName()}/node_sqlite3.node`);
+    for (const { arch } of TARGETS) expect(stdout).to.include(`package/dist/native/linux-${arch}/node_sqlite3.node`);
     expect(stdout).not.to.match(/package\/(?:test|dist\/test|dist\/packaging)\/|\.map$/m);
     const others = spawnSync(
       'bash',
