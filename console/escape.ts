@@ -1,6 +1,6 @@
 /** Escapes untrusted text for output: a token's name must not control the terminal, a spreadsheet or a shell. */
-import { csvCell as cellOf } from '../daemon/api/csv.js';
-import { INVISIBLE, visible } from '../daemon/api/visible.js';
+import { csvCell as cellOf } from '../daemon/api/escape.js';
+import { INVISIBLE, visible } from '../daemon/api/escape.js';
 
 export { visible };
 

@@ -1,7 +1,7 @@
 /** Exports of lists: CSV for spreadsheets, JSON for programs. They are streamed page by page. */
 import type { Page } from '../api/client.js';
-import { csvCell } from '../api/csv.js';
-import { visible } from '../api/visible.js';
+import { csvCell } from '../api/escape.js';
+import { visible } from '../api/escape.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 import { invalidRequest, type PageRequest, type PageResponse } from './page-request.js';
 

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { csvCell } from '../../daemon/api/csv.js';
+import { csvCell } from '../../daemon/api/escape.js';
 import {
   actorShown,
   bytes,

@@ -1,8 +1,8 @@
 /** Loads data: one function per kind of data request, on the management API. */
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import { loadProjectChanges } from '../../daemon/api/project-changes.js';
-import { loadTokenHistory } from '../../daemon/api/token-history.js';
+import { loadProjectChanges } from '../../daemon/api/audit-history.js';
+import { loadTokenHistory } from '../../daemon/api/audit-history.js';
 import type { DataResponse, DataOf, ContextSummary, DataRequest } from '../state/exchange.js';
 import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 

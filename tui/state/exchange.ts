@@ -25,7 +25,7 @@ import type {
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type { ProjectUpstream } from '../../daemon/api/providers.js';
-import type { TokenHistory } from '../../daemon/api/token-history.js';
+import type { TokenHistory } from '../../daemon/api/audit-history.js';
 import type { Saved, SavedChange } from './saved.js';
 import type { Secret } from './secret.js';
 import type { PageRequest } from './window.js';

@@ -1,7 +1,7 @@
 import { shortId } from '../../../console/columns/cell-text.js';
 import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import type { WireAuditRecord, WireToken } from '../../api/contract.js';
-import { loadTokenHistory } from '../../api/token-history.js';
+import { loadTokenHistory } from '../../api/audit-history.js';
 import { exact } from '../../api/formats.js';
 import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
 import { Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';

@@ -1,6 +1,39 @@
-/** History of one token from the audit log. */
+/**
+ * What happened to a project or a token, from the audit log. Each kind of record is requested separately: with the hourly records of use,
+ * changes would be many pages apart.
+ */
 import type { ManagementClient } from './client.js';
 import type { WireAuditRecord } from './contract.js';
+
+/** Every action on a project or its tokens, except the hourly records of use. */
+const ACTIONS = [
+  'project.create',
+  'project.update',
+  'token.create',
+  'token.revoke',
+  'token.revoke_all',
+  'token.reactivate',
+] as const satisfies readonly WireAuditRecord['action'][];
+
+/**
+ * Loads the changes of a project and its tokens.
+ *
+ * @param most maximum number of records.
+ * @param signal aborts the requests.
+ * @returns the latest records, newest first.
+ */
+export async function loadProjectChanges(
+  client: ManagementClient,
+  projectId: string,
+  most: number,
+  signal?: AbortSignal,
+): Promise<WireAuditRecord[]> {
+  const pages = await Promise.all(
+    ACTIONS.map((action) => client.auditRecords({ project_id: projectId, action, limit: String(most) }, signal)),
+  );
+  const all = pages.flatMap(({ items }) => items);
+  return all.sort((one, other) => other.time.localeCompare(one.time)).slice(0, most);
+}
 
 export interface TokenHistory {
   /** Newest first, down to the creation of the token. */
@@ -12,8 +45,7 @@ export interface TokenHistory {
 }
 
 /**
- * Requests each kind of record separately: with an hourly record of its use, the changes of a token would be many pages apart.
- * Records older than the oldest record of a full page are left out, except for the creation of the token.
+ * Loads the history of a token. Records older than the oldest record of a full page are left out, except for the creation of the token.
  *
  * @param maxRecords maximum number of records of each kind of change; a token has only one creation.
  * @param signal aborts the requests.
