@@ -1,4 +1,4 @@
-/** Bundles the command line: see cli/bundle.ts. */
+/** Bundles the command line: see cli/program.ts. */
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
