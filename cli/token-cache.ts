@@ -15,7 +15,7 @@ import { open } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
 import { EXIT, Failure, usage } from '../console/failure.js';
-import { replaceFile } from '../console/replace-file.js';
+import { replaceFile } from '../console/own-file.js';
 
 export interface CachedToken {
   id: string;

@@ -1,6 +1,21 @@
-/** Reads files that decide what llmp does, such as the contexts file: only if nobody else can have written them. */
+/**
+ * The user's files, such as the contexts file. Those that decide what llmp does are read only if nobody else can have written them, and
+ * files are replaced as a whole.
+ */
 import { type FileHandle, open, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fsyncSync,
+  openSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  writeSync,
+} from 'node:fs';
+import { randomBytes } from 'node:crypto';
 import { usage } from './failure.js';
 
 /** Far more than anyone writes by hand. A larger file is not read. */
@@ -58,3 +73,25 @@ function refuseForeign(path: string, { mode, uid }: { mode: number; uid: number 
 
 const unreadable = (path: string, cause: unknown) =>
   usage(`cannot read ${path}`, { why: (cause as NodeJS.ErrnoException).code ?? 'failed', cause });
+
+/**
+ * Replaces a file atomically: writes a temporary file with mode 0600 and renames it. A replaced file keeps its owner.
+ *
+ * @param before the existing file, if any.
+ * @throws the error of the file system; the temporary file is removed then.
+ */
+export function replaceFile(path: string, text: string, mode: number, before: Stats | null): void {
+  const temporary = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`);
+  const file = openSync(temporary, 'wx', 0o600);
+  try {
+    writeSync(file, text);
+    fsyncSync(file);
+    closeSync(file);
+    if (before) chownSync(temporary, before.uid, before.gid);
+    chmodSync(temporary, mode);
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+}

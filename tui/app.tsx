@@ -7,7 +7,7 @@ import { MessageLine } from './chrome/message.js';
 import { tabLayout } from './chrome/tab-layout.js';
 import { isDimmed, TopLayer } from './layers/layers.js';
 import { Dimmed, Lines } from './parts/drawing.js';
-import { Ends } from './parts/ends.js';
+import { Ends } from './parts/drawing.js';
 import { strip } from './parts/strip.js';
 import { AuditScreen } from './screens/audit.js';
 import { CacheScreen } from './screens/cache.js';

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
 import { quoted, usage } from '../../console/failure.js';
 import { readOwnFile } from '../../console/own-file.js';
-import { replaceFile } from '../../console/replace-file.js';
+import { replaceFile } from '../../console/own-file.js';
 import { serverOf } from './server.js';
 
 export interface Context {

@@ -2,7 +2,7 @@
 import { chmodSync, lstatSync, mkdirSync, type Stats } from 'node:fs';
 import { readTextFile, whyUnreadable } from '../../config/text-file.js';
 import { EXIT, Failure } from '../../console/failure.js';
-import { replaceFile } from '../../console/replace-file.js';
+import { replaceFile } from '../../console/own-file.js';
 
 export interface Existing {
   text: string;

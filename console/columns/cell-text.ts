@@ -1,7 +1,7 @@
 /** Cells as plain text, as the command line shows them, and the signs of states. */
 import { bytes, exact, relativeTime } from '../../daemon/api/formats.js';
 import type { WireTokenState } from '../../daemon/api/contract.js';
-import { merged, sparkline } from '../sparkline.js';
+import { merged, sparkline } from '../bars.js';
 import { type Cell, type Tint, TREND_COLUMNS } from './column.js';
 
 interface StateMark {

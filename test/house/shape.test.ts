@@ -113,7 +113,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   // What the CLI and the terminal UI share, so that neither has to import the other.
   console: { folders: ['console', 'daemon/api'], packages: ['picocolors', 'string-width'] },
   // The Admin UI has the same columns, so they import nothing that it may not.
-  'console/columns': { folders: ['console/columns', 'console/sparkline', 'daemon/api'], packages: [], node: [] },
+  'console/columns': { folders: ['console/columns', 'console/bars', 'daemon/api'], packages: [], node: [] },
   cli: {
     folders: ['cli', 'console', 'daemon/api', 'config'],
     packages: ['commander', 'inquirer', 'jq-wasm', 'picocolors', 'undici', 'smol-toml', 'yaml'],
@@ -133,7 +133,6 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'console/failure',
       'config/nearest',
       'console/own-file',
-      'console/replace-file',
     ],
     packages: ['smol-toml'],
     node: ['node:fs/promises', 'node:path'],
@@ -173,15 +172,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['string-width'] },
   'tui/parts': {
-    folders: [
-      'tui/parts',
-      'tui/state',
-      'daemon/api',
-      'console/bars',
-      'console/columns',
-      'console/escape',
-      'console/sparkline',
-    ],
+    folders: ['tui/parts', 'tui/state', 'daemon/api', 'console/bars', 'console/columns', 'console/escape'],
     packages: ['ink', 'react', 'string-width'],
     node: [],
   },

@@ -2,7 +2,7 @@
 import { shortId } from '../../console/columns/cell-text.js';
 import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
-import { Ends, GAP } from '../parts/ends.js';
+import { Ends, GAP } from '../parts/drawing.js';
 import { isRole, type Role } from '../parts/roles.js';
 import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';

@@ -1,6 +1,6 @@
 /** Cells of lists: how the terminal UI shows each kind. */
 import { type Cell, type Named, type Tint, TREND_COLUMNS } from '../../console/columns/column.js';
-import { merged, sparkline } from '../../console/sparkline.js';
+import { merged, sparkline } from '../../console/bars.js';
 import { shortId, stateShown, stateTint } from '../../console/columns/cell-text.js';
 import { bytes, relativeTime } from '../../daemon/api/formats.js';
 import { count, dateHour, dateTime, milliseconds, percent, shortTime } from './figures.js';

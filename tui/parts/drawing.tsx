@@ -40,3 +40,14 @@ export const Lines = ({ of: lines, ...box }: BoxProps & { of: readonly Strip[] }
 export const Line = ({ of: line, ...box }: BoxProps & { of: Strip }) => (
   <Drawing height={1} width={widthOf(line)} {...box} draw={() => [line]} />
 );
+
+/** Columns between the two parts of a line. */
+export const GAP = 2;
+
+/** A line with something at each end. If there is no room for both, the left one is cut. */
+export const Ends = ({ left, right }: { left: Strip; right: Strip }) => (
+  <Box height={1} justifyContent="space-between" columnGap={GAP}>
+    <Line of={left} />
+    {right.length > 0 && <Line of={right} flexShrink={0} />}
+  </Box>
+);

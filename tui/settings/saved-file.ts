@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path';
 import { problemOf } from './problem.js';
 import { usage } from '../../console/failure.js';
 import { readOwnFile } from '../../console/own-file.js';
-import { replaceFile } from '../../console/replace-file.js';
+import { replaceFile } from '../../console/own-file.js';
 import type { Target } from '../state/exchange.js';
 import {
   isViewName,
