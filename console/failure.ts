@@ -211,3 +211,9 @@ function codeOf(error: unknown): string {
   const cause = error instanceof Error ? error.cause : undefined;
   return typeof cause === 'object' && cause !== null && 'code' in cause ? String(cause.code) : '';
 }
+
+/** The sentence of a failure. @throws other errors. */
+export function sentenceOf(error: unknown): string {
+  if (!(error instanceof Failure)) throw error;
+  return error.sentence;
+}

@@ -6,8 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
 import { quoted, usage } from '../../console/failure.js';
-import { readOwnFile } from '../../console/own-file.js';
-import { replaceFile } from '../../console/own-file.js';
+import { readOwnFile, replaceFile } from '../../console/own-file.js';
 import { serverOf } from './server.js';
 
 export interface Context {

@@ -2,8 +2,7 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { withoutSecrets } from '../../console/escape.js';
-import { readOwnFile } from '../../console/own-file.js';
-import { replaceFile } from '../../console/own-file.js';
+import { readOwnFile, replaceFile } from '../../console/own-file.js';
 import { MAX_HISTORY } from '../state/command-line.js';
 
 const FILE = 'tui-history';

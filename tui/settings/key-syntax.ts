@@ -23,7 +23,7 @@ const SAME_BYTE: Readonly<Record<string, string>> = {
   'ctrl+[': 'escape',
 };
 
-export const KEY_EXAMPLES = 'x, X, ctrl+x, alt+x, shift+tab, f5, enter, esc, space, up, pgdn';
+const KEY_EXAMPLES = 'x, X, ctrl+x, alt+x, shift+tab, f5, enter, esc, space, up, pgdn';
 
 /** @returns the name that the terminal UI uses for the key; or why there is no such key. */
 export function keyOfName(written: string): { key: string } | { problem: string } {

@@ -13,10 +13,8 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { problemOf } from './problem.js';
-import { usage } from '../../console/failure.js';
-import { readOwnFile } from '../../console/own-file.js';
-import { replaceFile } from '../../console/own-file.js';
+import { sentenceOf, usage } from '../../console/failure.js';
+import { readOwnFile, replaceFile } from '../../console/own-file.js';
 import type { Target } from '../state/exchange.js';
 import {
   isViewName,
@@ -31,7 +29,7 @@ import {
 } from '../state/saved.js';
 import { isTable, type Table } from './toml.js';
 
-export const VIEWS_FILE = 'views.toml';
+const VIEWS_FILE = 'views.toml';
 
 const TRUST = { risk: 'its owner could change what your views show', advice: 'Use a file that you own' };
 
@@ -48,7 +46,7 @@ export async function readSaved(
     const document = await documentIn(join(folder, VIEWS_FILE));
     return { saved: savedIn(tableOf(document, owner)), problems: [] };
   } catch (error) {
-    return { saved: NOTHING_SAVED, problems: [problemOf(error)] };
+    return { saved: NOTHING_SAVED, problems: [sentenceOf(error)] };
   }
 }
 

@@ -5,12 +5,12 @@ import { withoutSecrets } from '../../console/escape.js';
 import type { ColorDepth } from '../parts/style.js';
 import type { CustomKeys, Skins } from '../state/state.js';
 import { readHistory } from './history.js';
-import { problemOf } from './problem.js';
+import { sentenceOf } from '../../console/failure.js';
 import { shippedSkins } from './theme-file.js';
 import type { SettingsProblem } from './toml.js';
 
-export const KEYS_FILE = 'keys.toml';
-export const THEME_FILE = 'theme.toml';
+const KEYS_FILE = 'keys.toml';
+const THEME_FILE = 'theme.toml';
 
 export interface Settings {
   customKeys: CustomKeys;
@@ -63,7 +63,7 @@ async function read<T extends { problems: readonly SettingsProblem[] }>(
     const file = await parse(text);
     return { read: file, problems: file.problems.map((problem) => sentence(name, problem)) };
   } catch (error) {
-    return { read: null, problems: [problemOf(error)] };
+    return { read: null, problems: [sentenceOf(error)] };
   }
 }
 
