@@ -3,7 +3,7 @@ import { duration, oneOf } from '../config/kinds.js';
 import { flag, text, value, type Values } from './option.js';
 import { quoted, usage } from '../console/failure.js';
 
-export const FORMATS = ['table', 'json', 'jsonl', 'yaml', 'csv', 'id'] as const;
+const FORMATS = ['table', 'json', 'jsonl', 'yaml', 'csv', 'id'] as const;
 type NamedFormat = (typeof FORMATS)[number];
 /** `jq` and `template` are requested by their own options. */
 export type Format = NamedFormat | 'jq' | 'template';

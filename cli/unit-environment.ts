@@ -49,10 +49,7 @@ const CREDENTIAL_STORES = ['/etc/credstore', '/run/credstore', '/usr/local/lib/c
  * @param envFile the value of --env-file.
  * @returns null if no unit uses this env file, and if the command itself runs in a unit.
  */
-export async function unitEnvironmentOf(
-  env: Environment,
-  envFile: string | undefined,
-): Promise<UnitEnvironment | null> {
+async function unitEnvironmentOf(env: Environment, envFile: string | undefined): Promise<UnitEnvironment | null> {
   if (envFile === undefined || env.CREDENTIALS_DIRECTORY !== undefined) return null;
   const path = resolve(envFile);
   const instance = INSTANCE.exec(basename(path))?.[1];

@@ -37,7 +37,7 @@ const SHORT_ID_LENGTH = 8;
 export const shortId = (id: string) => id.slice(0, SHORT_ID_LENGTH);
 
 /** The name, or the beginning of the ID of something without a name. */
-export const nameOr = (name: string | null | undefined, id: string): string => name ?? shortId(id);
+const nameOr = (name: string | null | undefined, id: string): string => name ?? shortId(id);
 
 const NONE = '-';
 const countShown = (count: number | null) => (count === null ? NONE : exact(count));

@@ -252,7 +252,7 @@ const KEY_BYTES = 32;
  * Encryption and signatures for cookies and forms, with keys derived from the management token. So the keys are the same on every
  * instance without being stored or exchanged, and a new management token ends all sessions.
  */
-export class CookieCrypto {
+class CookieCrypto {
   readonly #encryptionKey: Buffer;
   readonly #signingKey: Buffer;
 

@@ -8,7 +8,7 @@ import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 
 const LARGEST_PAGE = String(MAX_PAGE_SIZE);
 /** Limit of tokens marked at once, to bound the memory. */
-export const MAX_MARKED = 100_000;
+const MAX_MARKED = 100_000;
 /** Per kind of change of a token; of a project, of all kinds together. */
 const CHANGES_SHOWN = 50;
 

@@ -6,7 +6,7 @@ import { andThen, SCREENS, type State, type Transition } from '../state/state.js
 import { type Binding, named } from './binding.js';
 
 /** After the numbers of the screens. */
-export const VIEW_KEYS = ['8', '9', '0'] as const;
+const VIEW_KEYS = ['8', '9', '0'] as const;
 const PLACES = ['first', 'second', 'third'] as const;
 
 export function shown(state: State, view: SavedView | undefined): Transition {

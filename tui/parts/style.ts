@@ -10,7 +10,7 @@ const ATTRIBUTES: Readonly<Record<string, string>> = {
   underline: '4',
   reverse: '7',
 };
-export const BASIC_COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const;
+const BASIC_COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const;
 
 const HEX = /^#(?:[\da-f]{3}|[\da-f]{6})$/i;
 

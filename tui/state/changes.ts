@@ -11,7 +11,7 @@ import { above } from './navigation.js';
 import { daemonNow, withMessage, type State, type Transition, type PendingChange, whyNoChange } from './state.js';
 
 /** From this number of tokens on, the operator must type a confirmation. */
-export const TYPED_FROM = 25;
+const TYPED_FROM = 25;
 const ITEMS_SHOWN = 6;
 /** A token used within this time is considered to be in use. */
 const IN_USE_MS = 60_000;
@@ -194,7 +194,7 @@ function itemOf(state: State, token: WireToken): DialogItem {
 }
 
 /** Requests per minute since the token's earlier count; null if that is less than 5 seconds old. */
-export function perMinute({ tokens, nowMs }: State, { id, request_count }: WireToken): number | null {
+function perMinute({ tokens, nowMs }: State, { id, request_count }: WireToken): number | null {
   const before = tokens.rateBaselines.get(id);
   const ageMs = before ? nowMs - before.atMs : 0;
   if (!before || ageMs < 5_000) return null;

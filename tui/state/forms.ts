@@ -130,7 +130,7 @@ function form(state: State, dialog: Dialog): Transition {
 }
 
 /** The purge described by the form, or what is wrong with the form. */
-export function purgeBody(dialog: Dialog): CachePurge | Problem {
+function purgeBody(dialog: Dialog): CachePurge | Problem {
   switch (valueOf(dialog, 'What')) {
     case 'all':
       return { all: true };

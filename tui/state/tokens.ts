@@ -54,7 +54,7 @@ function pageQuery({ tokens }: State, query: TokenQuery, { end, cursor }: window
 }
 
 /** Requests the pages that the view needs. */
-export function requestPages(state: State): Transition {
+function requestPages(state: State): Transition {
   const { window } = state.tokens;
   const query = filterQuery(state);
   if (!query || !mayRequest(state)) return [state];

@@ -125,7 +125,7 @@ export function orderedByNext(state: State): State {
 
 export const reversed = (state: State): State => sorted(state, orderOf(state.top), !state.top.isReversed);
 
-export const orderNamed = (name: string): TopOrder | undefined => TOP_ORDERS.find((order) => order === name);
+const orderNamed = (name: string): TopOrder | undefined => TOP_ORDERS.find((order) => order === name);
 
 const withWindow = (state: State, window: TopState['window']): State => ({ ...state, top: { ...state.top, window } });
 
