@@ -15,7 +15,7 @@ describe('H: authentication, long tests', function () {
       const sentAtMs = performance.now();
       client.socket.once('data', () => {
         resolve(performance.now() - sentAtMs);
-        client.pending = Buffer.alloc(0);
+        client.skip();
       });
       client.send(request);
     });

@@ -39,18 +39,21 @@ export class RawResponse {
 /** A client that sends exactly the given bytes. */
 export class RawClient {
   readonly socket: Socket;
-  /** What has arrived and was not yet read as a response. */
-  pending: Buffer = Buffer.alloc(0);
   isClosed = false;
   /** The connection was reset instead of closed. */
   wasReset = false;
   readonly closed: Promise<void>;
+  /** What has arrived, with space for more: a copy of everything for each piece would make large responses slow. */
+  #arrived = Buffer.alloc(0);
+  /** Where the unread part of `#arrived` begins and ends. */
+  #begin = 0;
+  #end = 0;
   #wake: () => void = () => undefined;
 
   private constructor(socket: Socket) {
     this.socket = socket;
     socket.on('data', (piece: Buffer) => {
-      this.pending = Buffer.concat([this.pending, piece]);
+      this.#append(piece);
       this.#wake();
     });
     socket.on('error', ({ code }: NodeJS.ErrnoException) => {
@@ -77,6 +80,25 @@ export class RawClient {
     return new RawClient(socket);
   }
 
+  /** The bytes that have arrived and were not yet read as a response. */
+  get pending(): Buffer {
+    return this.#arrived.subarray(this.#begin, this.#end);
+  }
+
+  /** Passes over the first `bytes` of them. */
+  skip(bytes = this.pending.length): void {
+    this.#begin += bytes;
+  }
+
+  #append(piece: Buffer): void {
+    if (this.#end + piece.length > this.#arrived.length) {
+      const { pending } = this;
+      this.#arrived = Buffer.alloc(2 * (pending.length + piece.length));
+      [this.#begin, this.#end] = [0, pending.copy(this.#arrived)];
+    }
+    this.#end += piece.copy(this.#arrived, this.#end);
+  }
+
   send(bytes: string | Buffer): void {
     this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
   }
@@ -94,7 +116,7 @@ export class RawClient {
     for (;;) {
       const parsed = parse(this.pending, method, this.isClosed);
       if (parsed) {
-        this.pending = this.pending.subarray(parsed.length);
+        this.skip(parsed.length);
         return parsed.answer;
       }
       await this.#more();
