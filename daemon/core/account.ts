@@ -100,6 +100,12 @@ export class Account {
 /** Clients are warned when less than this share of a lifetime or cap is left. */
 const WARNING_DIVISOR = 10;
 
+/** What a pass permits, such as a request. */
+export interface PassHolder {
+  /** Its token was revoked or its project deactivated. */
+  cut(refusal: Refusal): void;
+}
+
 /** Permission for one request, valid from its admission until it ends. */
 export class Pass extends LinkedSetMember {
   readonly account: Account;
@@ -120,8 +126,11 @@ export class Pass extends LinkedSetMember {
    * they arrive later. Negative when numbers are no longer comparable (the database was restored).
    */
   changeSeq: number;
-  /** Called when `ended` is set; the request's handler sets it. */
-  onEnded: ((refusal: Refusal) => void) | null = null;
+  /**
+   * Is told when `ended` is set. An object, not a function: in code that is not optimized yet, V8 allocates a function in the old generation
+   * if it is written where it is assigned to a property. A request's data that it refers to is then garbage until the next full collection.
+   */
+  holder: PassHolder | null = null;
 
   constructor(account: Account, known: AccountSnapshot) {
     super();

@@ -265,7 +265,7 @@ export class Admission {
   /** Call when the request has ended for any reason. */
   finish(pass: Pass): void {
     pass.isFinished = true;
-    pass.onEnded = null;
+    pass.holder = null;
     pass.account.inFlight.delete(pass);
   }
 
@@ -288,7 +288,7 @@ export class Admission {
   #end(pass: Pass, refusal: Refusal): void {
     pass.ended = refusal;
     try {
-      pass.onEnded?.(refusal);
+      pass.holder?.cut(refusal);
     } catch (error) {
       this.#log.error('a request of a revoked token or inactive project did not end', { error });
     }

@@ -14,11 +14,11 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Live, Reloadable } from '../../../config/settings.js';
-import type { Pass } from '../../core/account.js';
+import type { Pass, PassHolder } from '../../core/account.js';
 import type { Admission } from '../../core/admission.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { RateLimits } from '../../core/rate-limit.js';
-import { loopDetected, type Refusal, unauthorized, unavailable } from '../../core/refusal.js';
+import { loopDetected, unauthorized, unavailable } from '../../core/refusal.js';
 import { ClientGone, type UnreadResponses } from '../connection-ends.js';
 import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../credentials.js';
 import { checkShape, type RequestFields, withoutTokens } from '../request-head.js';
@@ -45,7 +45,7 @@ export interface AdmitOptions extends RecordOptions {
 export type AdmitSettings = Pick<Reloadable, 'queryKey'>;
 
 /** A request or handshake that goes through admission. */
-export interface AdmissionRequest {
+export interface AdmissionRequest extends PassHolder {
   readonly req: IncomingMessage;
   readonly record: RequestRecord;
   /** Limit for the declared length of its body. */
@@ -56,8 +56,6 @@ export interface AdmissionRequest {
   presentedToken(fields: RequestFields): PresentedToken | null;
   /** It is admitted; processing continues from here. */
   onAdmitted(pass: Pass, fields: RequestFields): void;
-  /** Called when its token was revoked or its project deactivated. */
-  cut(refusal: Refusal): void;
   /** Does nothing if the request has ended. For `ClientGone` there is no client left to respond to. */
   refuse(error: unknown): void;
   /** Whether it was answered, refused or cut, or its client has disconnected; then nothing more is started for it. */
@@ -115,15 +113,13 @@ function askAdmission(applicant: AdmissionRequest, options: AdmitOptions, fields
 
 function enter(applicant: AdmissionRequest, { admission }: AdmitOptions, pass: Pass): void {
   applicant.record.pass = pass;
-  pass.onEnded = (refusal) => {
-    applicant.cut(refusal);
-  };
+  pass.holder = applicant;
   // The client disconnected during the database lookup: there was no pass yet that could be returned.
   if (applicant.isClosed()) {
     admission.finish(pass);
     throw new ClientGone();
   }
-  // Revoked after admission decided, before `onEnded` was set.
+  // Revoked after admission decided, before `holder` was set.
   if (pass.ended) {
     applicant.cut(pass.ended);
     throw pass.ended;

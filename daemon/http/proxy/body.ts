@@ -222,13 +222,14 @@ function receiveEvents(req: IncomingMessage, upload: Upload): BodySource {
 function receiveDirectly(req: IncomingMessage, upload: Upload): BodySource {
   const parsed = req as unknown as Parsed;
   parsed._read(0);
-  parsed.push = (chunk) => {
+  const take = (chunk: Buffer | null) => {
     if (chunk !== null) return upload.onChunk(chunk);
     // As after the event `end`. Otherwise the parser of an idle connection would hold the request.
     parsed._readableState.ended = parsed._readableState.endEmitted = true;
     upload.onComplete();
     return true;
   };
+  parsed.push = take; // Not written here: see `holder` of a pass.
   return {
     resume() {
       parsed._read(0);

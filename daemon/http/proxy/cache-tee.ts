@@ -88,8 +88,10 @@ export class CacheTee implements Receiver {
     const { admission, requestTimeoutMs } = this.#options;
     // So that revoking the token ends this transfer too.
     this.#companionPass = admission.addCompanion(this.#pass);
-    this.#companionPass.onEnded = () => {
-      this.#abort();
+    this.#companionPass.holder = {
+      cut: () => {
+        this.#abort();
+      },
     };
     this.#idleTimer.start(requestTimeoutMs, () => {
       this.#abort();

@@ -86,7 +86,7 @@ export class ConnectionBacklog {
       this.#isHeadComplete = false;
       this.#isHeadNew = true;
     });
-    parser.onIncoming = (req, keepAlive) => {
+    const onIncoming: typeof begin = (req, keepAlive) => {
       this.#isHeadComplete = true;
       this.#headBytes = 0;
       if (this.#waiting === 0) this.#readBytes = this.#textCount = 0; // This request is served immediately.
@@ -96,6 +96,7 @@ export class ConnectionBacklog {
       this.#hasChunkedBody ||= isFirstChunked;
       return isFirstChunked || this.#waiting >= MAX_WAITING ? PAUSED : 0;
     };
+    parser.onIncoming = onIncoming; // Not written here: see `holder` of a pass.
     this.#readHook = onEachRead(socket, parser, (bytes) => {
       this.#onRead(bytes);
     });

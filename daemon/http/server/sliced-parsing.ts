@@ -101,16 +101,18 @@ export class SlicedParsing {
       if (gathered.length > 0) onBody.call(parser, gathered.take());
     };
     const hooks = parser as unknown as Record<number, BodyHook | CompletionHook>;
-    hooks[kOnBody] = (chunk: Buffer) => {
+    const gather = (chunk: Buffer) => {
       this.#chunks += 1;
       this.#chunkBytes += chunk.length;
       gathered.add(chunk);
     };
-    hooks[kOnMessageComplete] = () => {
+    const complete = () => {
       this.#chunks = this.#chunkBytes = 0;
       handOver();
       onComplete.call(parser);
     };
+    hooks[kOnBody] = gather; // Not written here: see `holder` of a pass.
+    hooks[kOnMessageComplete] = complete;
     try {
       parse();
     } finally {
