@@ -30,7 +30,7 @@ import { type AdjustableLog, createLog } from './process/log.js';
 import { healthSummaryOf } from './compose/status.js';
 import { Supervisor } from './process/supervisor.js';
 import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
-import { FILL_YOUNG_GENERATION, GROW_UNDER_LOAD, PRETENURING_OFF } from './process/v8-flags.js';
+import { growYoungGeneration, YOUNG_GENERATION_FLAGS } from './process/young-generation.js';
 
 export interface DaemonOptions {
   /** The path of a file with settings. The environment overrides it. */
@@ -83,8 +83,7 @@ function checkSettings({ env, ...more }: Sources, { check, printConfig }: Daemon
 
 /** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
 async function serve(read: () => Loaded): Promise<number> {
-  setFlagsFromString(PRETENURING_OFF);
-  setFlagsFromString(FILL_YOUNG_GENERATION);
+  for (const flag of YOUNG_GENERATION_FLAGS) setFlagsFromString(flag);
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
   const { settings, reloadable, warnings } = loaded;
@@ -124,7 +123,7 @@ async function serve(read: () => Loaded): Promise<number> {
     ...(managementServer && { management: addressOf(managementServer) }),
     version: readVersion(),
   });
-  setFlagsFromString(GROW_UNDER_LOAD);
+  growYoungGeneration(realClock);
   supervisor?.listening(async () => healthSummaryOf(await daemon.status()));
 
   let code: number;

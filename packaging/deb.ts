@@ -71,7 +71,7 @@ export function writeDebianPackage(application: Application, lock: LockFile, int
 
 function writeUnits(root: string): void {
   const places: Record<string, string> = { '.sysusers': 'sysusers.d', '.tmpfiles': 'tmpfiles.d' };
-  for (const [name, text] of shippedFiles(`/${APPLICATION}/${NODE}`)) {
+  for (const [name, text] of shippedFiles()) {
     const folder = Object.entries(places).find(([ending]) => name.endsWith(ending))?.[1];
     write(join(root, 'usr/lib', folder === undefined ? `systemd/system/${name}` : `${folder}/llmp.conf`), text);
   }

@@ -5,7 +5,6 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { NODE_FLAGS } from '../config/node-flags.js';
 import { LLMP } from '../config/systemd/shipped.js';
 import { type Application, APPLICATION, manifestIn, NODE, PROGRAM, writeInstalled } from './application.js';
 import { gzip, sha256, tar, write } from './files.js';
@@ -128,7 +127,7 @@ function configOf(layers: readonly Layer[], { debianArch }: Target, created: str
       ExposedPorts: { '8080/tcp': {} },
       // Outside of the container nobody reaches an address of its loopback interface. The folder `data` is below the working directory.
       Env: ['PATH=/usr/bin', `HOME=/${DATA}`, 'NODE_ENV=production', 'LISTEN_ADDR=:8080'],
-      Entrypoint: [`/${APPLICATION}/${NODE}`, ...NODE_FLAGS, '--', LLMP],
+      Entrypoint: [`/${APPLICATION}/${NODE}`, '--', LLMP],
       Cmd: ['daemon'],
       Volumes: { [`/${DATA}`]: {} },
       WorkingDir: '/',

@@ -1,4 +1,5 @@
 /** The commands that run as services: `llmp daemon`, the proxy, and `llmp dispatcher`, which forwards events. Their code is in daemon/. */
+import { setFlagsFromString } from 'node:v8';
 import { command } from '../command.js';
 import { flag, text } from '../option.js';
 import type { Shell } from '../shell.js';
@@ -31,6 +32,8 @@ export const daemonCommand = command({
   },
   async run({ shell, options: { envFile, check = false, printConfig = false } }) {
     if (!check && !printConfig) outliveReader(shell);
+    // Nearly all that loading allocates survives, and V8 would enlarge the young generation for it: see daemon/process/young-generation.ts.
+    setFlagsFromString('--semi-space-growth-factor=1');
     const { runDaemon } = await import('../../daemon/main.js');
     return runDaemon({ check, printConfig, ...(envFile === undefined ? {} : { envFile }) });
   },

@@ -1,12 +1,8 @@
 /** The files for systemd in the package. `npm run docs` writes them next to this file. */
-import { NODE_FLAGS } from '../node-flags.js';
 import { emptyUnlessLoaded, sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
 /** The path of llmp in the package of a distribution. */
 export const LLMP = '/usr/bin/llmp';
-
-/** Starts Node.js for a unit: the one in the path. A package that contains Node.js has another command. */
-const NODE_IN_PATH = '/usr/bin/env node';
 
 interface Unit {
   what: string;
@@ -46,10 +42,8 @@ const UNITS: Readonly<Record<string, Unit>> = {
 
 const HEAD = '# Written by npm run docs from config/systemd/shipped.ts.';
 
-function unitText({ what, command, name, envFile, user, credentials, stored }: Unit, node: string): string {
+function unitText({ what, command, name, envFile, user, credentials, stored }: Unit): string {
   const settings = `--env-file ${envFile}`;
-  // Through Node, because a script's first line cannot pass these options everywhere.
-  const run = command === 'daemon' ? `${node} ${NODE_FLAGS.join(' ')} -- ${LLMP}` : LLMP;
   const lastPart = (path: string) => path.slice(path.lastIndexOf('/') + 1);
   return `${HEAD} To change a unit on one machine: systemctl edit UNIT
 
@@ -60,7 +54,7 @@ Wants=network-online.target
 After=network-online.target postgresql.service mariadb.service mysql.service redis-server.service redis.service
 ${START_LIMIT}
 [Service]
-ExecStart=${run} ${command} ${settings}
+ExecStart=${LLMP} ${command} ${settings}
 # Invalid settings make the reload fail before the process is notified.
 ExecReload=${LLMP} ${command} --check ${settings}
 ExecReload=/bin/kill -HUP $MAINPID
@@ -98,14 +92,10 @@ d /etc/llmp/credentials 0700 root root -
 z /etc/llmp/credentials/* 0600 root root -
 `;
 
-/**
- * The texts of the files in config/systemd, by file name.
- *
- * @param node the command that starts Node.js, if it is not in the path.
- */
-export function shippedFiles(node = NODE_IN_PATH): ReadonlyMap<string, string> {
+/** The texts of the files in config/systemd, by file name. */
+export function shippedFiles(): ReadonlyMap<string, string> {
   return new Map([
-    ...Object.entries(UNITS).map(([name, unit]) => [name, unitText(unit, node)] as const),
+    ...Object.entries(UNITS).map(([name, unit]) => [name, unitText(unit)] as const),
     ['llmp.sysusers', SYSUSERS],
     ['llmp.tmpfiles', TMPFILES],
   ]);

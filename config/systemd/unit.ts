@@ -1,6 +1,5 @@
 /** The systemd unit that `llmp init` writes for its env file. */
 import { createHash } from 'node:crypto';
-import { NODE_FLAGS } from '../node-flags.js';
 import { sandbox, START_LIMIT, SUPERVISION } from './sandbox.js';
 
 export interface UnitOptions {
@@ -36,7 +35,7 @@ Wants=network-online.target
 After=network-online.target
 ${START_LIMIT}
 [Service]
-ExecStart=${word(command[0])} ${NODE_FLAGS.join(' ')} -- ${word(command[1])} daemon --env-file %d/llmp.env
+ExecStart=${word(command[0])} -- ${word(command[1])} daemon --env-file %d/llmp.env
 LoadCredential=llmp.env:${specifiersEscaped(envFile)}
 ${credentials.map(({ name, path, credential }) => `LoadCredential=${credential}:${specifiersEscaped(path)}\nEnvironment=${name}_FILE=%d/${credential}\n`).join('')}ExecReload=/bin/kill -HUP $MAINPID
 ${SUPERVISION}SyslogIdentifier=llmp

@@ -8,7 +8,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import { fileURLToPath } from 'node:url';
 import { getHeapStatistics } from 'node:v8';
-import { NODE_FLAGS } from '../../config/node-flags.js';
 import type { Clock, Log } from '../core/ports.js';
 import { primaryArgument } from './orphaned-workers.js';
 
@@ -63,7 +62,7 @@ export class WorkerProcesses {
     cluster.setupPrimary({
       exec: PROGRAM,
       args: [primaryArgument(process.pid)],
-      execArgv: [...NODE_FLAGS, ...execArgv, ...heapOptions(count, execArgv)],
+      execArgv: [...execArgv, ...heapOptions(count, execArgv)],
       serialization: 'advanced',
     });
     this.#keepsAlive = setInterval(() => undefined, KEEP_ALIVE_MS);

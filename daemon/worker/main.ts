@@ -5,12 +5,12 @@ import { readVersion } from '../../config/version.js';
 import { realClock } from '../process/clock.js';
 import { nextCrash } from '../process/ending.js';
 import { createLog } from '../process/log.js';
-import { FILL_YOUNG_GENERATION, GROW_UNDER_LOAD, PRETENURING_OFF } from '../process/v8-flags.js';
+import { growYoungGeneration, YOUNG_GENERATION_FLAGS } from '../process/young-generation.js';
 import { PrimaryLink } from '../store/ipc/primary-link.js';
-import { runWorker, type WorkerOptions } from './run.js';
+import type { WorkerOptions } from './run.js';
 
-setFlagsFromString(PRETENURING_OFF);
-setFlagsFromString(FILL_YOUNG_GENERATION);
+for (const flag of YOUNG_GENERATION_FLAGS) setFlagsFromString(flag);
+const { runWorker } = await import('./run.js');
 // The primary gets these signals too, and decides. A terminal and systemd send them to all processes.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
 // Nothing serves requests without the primary: it is the one that changes are made in. A regular exit would wait for Node's threads, and some of them
@@ -33,7 +33,7 @@ const options: WorkerOptions = {
     }),
   crash: (log) => nextCrash(log, (code) => process.exit(code)),
   onListening() {
-    setFlagsFromString(GROW_UNDER_LOAD);
+    growYoungGeneration(realClock);
   },
 };
 const link = new PrimaryLink({

@@ -1,6 +1,5 @@
 /** The measured daemon: the built command in a separate process, on a new SQLite file, with all records turned on. */
 import { dirname, join } from 'node:path';
-import { NODE_FLAGS } from '../../config/node-flags.js';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
 import { temporaryFolder } from '../support/daemon.js';
 import type { Target } from './load.js';
@@ -56,7 +55,7 @@ export async function spawnDaemon(
     {
       name: 'llmp',
       command: node,
-      args: [...NODE_FLAGS, '--', COMMAND, 'daemon'],
+      args: ['--', COMMAND, 'daemon'],
       env: {
         MANAGEMENT_TOKEN,
         LISTEN_ADDR: '127.0.0.1:0',

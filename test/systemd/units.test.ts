@@ -2,7 +2,6 @@ import { expect } from 'chai';
 import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { NODE_FLAGS } from '../../config/node-flags.js';
 import { LLMP, shippedFiles } from '../../config/systemd/shipped.js';
 import { unitText } from '../../config/systemd/unit.js';
 import { temporaryFolder } from '../support/daemon.js';
@@ -41,23 +40,6 @@ describe('the files for systemd in the package', () => {
     const { files } = JSON.parse(readFileSync(resolve(FOLDER, '../../package.json'), 'utf8')) as { files: string[] };
     expect(files).to.include('config/systemd/llmp*');
     for (const name of shippedFiles().keys()) expect(name).to.match(/^llmp/);
-  });
-
-  it('start the daemon with the same options of Node as npm start does', () => {
-    const { scripts } = JSON.parse(readFileSync(resolve(FOLDER, '../../package.json'), 'utf8')) as {
-      scripts: Record<string, string>;
-    };
-    const command = `node ${NODE_FLAGS.join(' ')} -- `;
-    expect(scripts.start).to.contain(command);
-    expect(shippedFiles().get('llmp.service')).to.contain(`ExecStart=/usr/bin/env ${command}/usr/bin/llmp daemon`);
-    const files = new Map<string, string>();
-    const made = unitText({
-      command: ['/opt/node', '/opt/llmp.js'],
-      envFile: '/etc/llmp.env',
-      files,
-      needsLowPort: false,
-    });
-    expect(made).to.contain(`ExecStart=/opt/${command}/opt/llmp.js daemon`);
   });
 
   it('give each instance its own settings and folders', () => {

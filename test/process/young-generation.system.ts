@@ -1,0 +1,57 @@
+/** The flags of V8 are the same however the daemon is started: with each, its young generation has the same sizes. */
+import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'chai';
+import { temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
+import { childrenOf } from '../support/process-tree.js';
+import { ServedDaemon, type ServedDaemonOptions } from '../faults/support/served-daemon.js';
+
+const BUNDLED_PROGRAM = join(import.meta.dirname, '../../cli/llmp.cjs');
+const MB = 2 ** 20;
+// Both halves. V8 may need some pages more while it collects.
+const MOST_MB = 40;
+const AT_ONCE = 16;
+
+const WAYS: Readonly<Record<string, ServedDaemonOptions>> = {
+  'llmp daemon': { program: BUNDLED_PROGRAM },
+  'npm start': {},
+  'a worker': { env: { WORKERS: '2' } },
+};
+
+describe('the young generation of V8', function () {
+  this.timeout(120_000);
+  for (const [how, options] of Object.entries(WAYS)) {
+    it(`is small at first, and grows to 16 MB under load: ${how}`, async () => {
+      const folder = temporaryFolder();
+      const daemon = await ServedDaemon.start({ ...options, atSignal: writeSize(folder) });
+      try {
+        const pids = options.env?.WORKERS === undefined ? [daemon.pid] : childrenOf(daemon.pid);
+        expect(await sizesMb(folder, pids)).to.satisfy((sizes: number[]) => sizes.every((size) => size <= 4));
+        const grows = async () => {
+          await Promise.all(Array.from({ length: AT_ONCE }, () => daemon.get()));
+          return (await sizesMb(folder, pids)).every((size) => size > 16);
+        };
+        while (!(await grows()));
+        expect(await sizesMb(folder, pids)).to.satisfy((sizes: number[]) => sizes.every((size) => size <= MOST_MB));
+      } finally {
+        await daemon.stop();
+      }
+    });
+  }
+});
+
+/** A program that writes the size of the young generation to a file that is named after the process. */
+const writeSize = (folder: string) => `
+  const { getHeapSpaceStatistics } = process.getBuiltinModule('node:v8');
+  const { space_size } = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space');
+  process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(folder)} + '/' + process.pid, space_size + '\\n');`;
+
+async function sizesMb(folder: string, pids: readonly number[]): Promise<number[]> {
+  const paths = pids.map((pid) => join(folder, String(pid)));
+  for (const path of paths) rmSync(path, { force: true });
+  for (const pid of pids) process.kill(pid, 'SIGUSR2');
+  const isWritten = (path: string) => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n');
+  await eventually('each process has written its size', () => paths.every(isWritten));
+  return paths.map((path) => Number(readFileSync(path, 'utf8')) / MB);
+}
