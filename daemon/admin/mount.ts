@@ -6,7 +6,7 @@ import { PageStreams } from './page-streams.js';
 import { ManagementClient } from '../api/client.js';
 import type { Clock, Log } from '../core/ports.js';
 import type { MountedPages } from '../http/server/app.js';
-import { addressesBehind, tlsBehind } from '../http/client-address.js';
+import { addressesBehind, tlsBehind } from '../http/client-identity.js';
 import { readSmallBody } from '../http/small-body.js';
 
 // Longer than the daemon's own timeout for the database.

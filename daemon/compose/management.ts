@@ -1,7 +1,7 @@
 /** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
 import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
 import type { StatusReport } from '../core/status.js';
-import { tlsBehind } from '../http/client-address.js';
+import { tlsBehind } from '../http/client-identity.js';
 import { EventStreams } from '../http/manage/event-streams.js';
 import type { Proxy } from '../http/proxy/proxy.js';
 import type { Upgrades } from '../http/proxy/upgrades.js';

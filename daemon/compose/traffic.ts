@@ -4,7 +4,7 @@ import { ContentReaders } from '../core/content/content-reader.js';
 import type { OnEnded, RequestEnded } from '../core/events.js';
 import type { Log } from '../core/ports.js';
 import { RecentTraffic } from '../core/recent-traffic.js';
-import { type AddressOf, addressesBehind } from '../http/client-address.js';
+import { type AddressOf, addressesBehind } from '../http/client-identity.js';
 import { openDecoder } from '../http/proxy/decoding.js';
 import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';

@@ -4,7 +4,7 @@ import type { Reloadable } from '../../config/settings.js';
 import type { Refusal } from '../core/refusal.js';
 import { isWellFormedSecret, SECRET_PREFIX } from '../core/token.js';
 import { holdsToken } from '../core/token-in-text.js';
-import { bearerOf, subprotocolsOf } from './credentials.js';
+import { bearerOf, subprotocolsOf } from './client-identity.js';
 import { OTHER_CARRIERS, OTHER_CREDENTIAL_FIELDS } from './request-head.js';
 import { type Client, clientOf } from './client-families.js';
 

@@ -61,7 +61,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/core/ports',
       'daemon/core/sealing',
       'daemon/process',
-      'daemon/http/client-address',
+      'daemon/http/client-identity',
       'daemon/http/small-body',
       'daemon/http/server/app',
       'daemon/http/server/memory-bounds', // Its listener has the same limits as the daemon's.

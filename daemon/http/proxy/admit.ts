@@ -20,7 +20,7 @@ import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { loopDetected, unauthorized, unavailable } from '../../core/refusal.js';
 import { ClientGone, type UnreadResponses } from '../connection-ends.js';
-import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../credentials.js';
+import { checkNoCredentialIn, type PresentedToken, takeKeyFromQuery } from '../client-identity.js';
 import { checkShape, type RequestFields, withoutTokens } from '../request-head.js';
 import type { RecordOptions, RequestRecord } from './request-record.js';
 

@@ -25,7 +25,7 @@ import { Refusal, unavailable } from '../../core/refusal.js';
 import { type BodyReceiver, isBufferable, type RequestBody, Upload } from './body.js';
 import { ClientGone, cut, linger } from '../connection-ends.js';
 import type { CorsSettings } from '../cors.js';
-import { type PresentedToken, presentedTokenIn } from '../credentials.js';
+import { type PresentedToken, presentedTokenIn } from '../client-identity.js';
 import { checkExpectation, hasBody, type RequestFields } from '../request-head.js';
 import { asRefusal } from '../problems.js';
 import type { TurnTask } from '../scheduler.js';

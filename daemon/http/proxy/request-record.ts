@@ -12,8 +12,7 @@ import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.
 import { withoutSecrets } from '../../core/masking.js';
 import { pathWithoutSecrets } from '../../core/token-in-text.js';
 import type { Completed, Scheduler } from '../scheduler.js';
-import type { AddressOf } from '../client-address.js';
-import { requestIdOf } from '../credentials.js';
+import { type AddressOf, requestIdOf } from '../client-identity.js';
 import { pathOf, type RequestFields } from '../request-head.js';
 import { codeOf, statusOf } from '../problems.js';
 

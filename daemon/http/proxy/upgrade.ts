@@ -12,7 +12,7 @@ import type { Slot } from './upstream-connection.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
 import { ClientGone, endAndLinger } from '../connection-ends.js';
 import { type CorsFields, corsFields, type CorsSettings } from '../cors.js';
-import { credentialOf, type PresentedToken, type Subprotocols, subprotocolsOf } from '../credentials.js';
+import { credentialOf, type PresentedToken, type Subprotocols, subprotocolsOf } from '../client-identity.js';
 import { EarlyBytes } from './early-bytes.js';
 import type { RequestFields } from '../request-head.js';
 import { handshakeForClient, handshakeForUpstream } from './handshake.js';

@@ -5,7 +5,7 @@ import type { Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { ClientGone } from '../connection-ends.js';
 import type { Locals } from '../manage/caller.js';
-import { requestIdOf } from '../credentials.js';
+import { requestIdOf } from '../client-identity.js';
 import type { UnknownPathErrors } from './unknown-path.js';
 import { asRefusal, codeOf, sendProblem, statusOf } from '../problems.js';
 import { type MetricsEndpoint, metricsRoute } from './metrics-route.js';

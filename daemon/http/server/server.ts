@@ -5,7 +5,7 @@ import type { Clock, Log } from '../../core/ports.js';
 import type { Refusal } from '../../core/refusal.js';
 import type { MemoryBounds, Urgency } from './memory-bounds.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
-import { requestIdOf } from '../credentials.js';
+import { requestIdOf } from '../client-identity.js';
 import { type HttpSocket, limitConnections, linger, type OpenConnections } from '../connection-ends.js';
 import { isHandshake } from '../proxy/handshake.js';
 import type { UnknownPathErrors } from './unknown-path.js';

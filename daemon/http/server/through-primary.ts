@@ -14,7 +14,7 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import { Refusal } from '../../core/refusal.js';
-import { requestIdOf } from '../credentials.js';
+import { requestIdOf } from '../client-identity.js';
 import { HOP_BY_HOP, MAX_HEADER_BYTES, MAX_HEADERS, MAX_TARGET_LENGTH } from '../request-head.js';
 import { Outlet } from '../outlet.js';
 import { sendProblem } from '../problems.js';

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { LogThrottle } from '../../core/log-throttle.js';
 import type { Clock, Log } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
-import { requestIdOf } from '../credentials.js';
+import { requestIdOf } from '../client-identity.js';
 import { cut, type HttpSocket, isLingering, linger, LINGER_MS, type UnreadResponses } from '../connection-ends.js';
 import type { Intake } from './memory-bounds.js';
 import type { UnknownPathErrors } from './unknown-path.js';

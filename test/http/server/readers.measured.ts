@@ -30,12 +30,12 @@ import { cookiesOf } from '../../../daemon/admin/sessions.js';
 import { EventStreamParser } from '../../../daemon/api/event-stream.js';
 import * as schemas from '../../../daemon/api/schemas.js';
 import { deliveryOf } from '../../../daemon/dispatcher/stream.js';
-import { addressesBehind } from '../../../daemon/http/client-address.js';
+import { addressesBehind } from '../../../daemon/http/client-identity.js';
 import { preflightFields } from '../../../daemon/http/cors.js';
 import { openDecoder } from '../../../daemon/http/proxy/decoding.js';
 import { EventBoundary } from '../../../daemon/http/proxy/termination-notice.js';
 import { FrameReader } from '../../../daemon/http/proxy/websocket-frames.js';
-import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/credentials.js';
+import { bearerOf, checkNoCredentialIn, requestIdOf, subprotocolsOf } from '../../../daemon/http/client-identity.js';
 import {
   isNormalizedTarget,
   MAX_HEADER_BYTES,
