@@ -10,7 +10,6 @@ import {
   APPLICATION,
   binariesIn,
   manifestIn,
-  NODE,
   PROGRAM,
   SCRIPT,
   writeInstalled,
@@ -100,7 +99,7 @@ function writeDocumentation(staged: string, lock: LockFile, root: string, time: 
   const change = `${PROGRAM} (${version}) unstable; urgency=medium\n\n  * See CHANGELOG.md.gz.\n\n -- ${MAINTAINER}  ${date}\n`;
   write(join(folder, 'changelog.gz'), gzip(change));
   write(join(folder, 'CHANGELOG.md.gz'), gzip(textIn(staged, 'CHANGELOG.md')));
-  for (const example of ['llmp.env.example', 'compose', 'grafana', 'haproxy', 'nginx']) {
+  for (const example of ['llmp.env.example', 'compose', 'grafana', 'haproxy', 'kubernetes', 'nginx']) {
     copyText(join(staged, 'config', example), join(folder, 'examples', example));
   }
   write(join(root, 'usr/share/lintian/overrides', PROGRAM), textIn(SOURCES, 'lintian-overrides'));

@@ -21,11 +21,13 @@ const NPM = {
   typescript: '5.9.3',
 };
 const PYTHON = {
+  'kubernetes-validate': '1.37.0',
   'openapi-generator-cli': '7.26.0',
   'openapi-python-client': '0.29.1',
   'openapi-spec-validator': '0.9.0',
   schemathesis: '4.32.5',
 };
+const HELM = { 'helm.sh/helm/v3': 'v3.22.0' };
 const GO = { 'github.com/oapi-codegen/oapi-codegen/v2': 'v2.8.2', 'github.com/oapi-codegen/runtime': 'v1.8.0' };
 
 /** A tool is not installed and cannot be: it or its package manager is missing, or the registry is unreachable. */
@@ -127,24 +129,36 @@ export interface GoTools {
 
 const GO_MODULE = 'module llmp.test/client\n\ngo 1.21\n';
 
-export async function goTools(): Promise<GoTools> {
-  const envOf = (folder: string) => ({
-    GOPATH: join(folder, 'path'),
-    GOCACHE: join(folder, 'cache'),
-    GOBIN: join(folder, 'bin'),
-    GOFLAGS: '-modcacherw -mod=mod',
-    GOTOOLCHAIN: 'local',
+const goEnvironment = (folder: string) => ({
+  GOPATH: join(folder, 'path'),
+  GOCACHE: join(folder, 'cache'),
+  GOBIN: join(folder, 'bin'),
+  GOFLAGS: '-modcacherw -mod=mod',
+  GOTOOLCHAIN: 'local',
+});
+
+/** @returns the path of Helm. Go compiles it for minutes. */
+export async function helm(): Promise<string> {
+  const [module = ''] = at(HELM, '@');
+  const folder = await prepared('helm', HELM, async (folder) => {
+    const env = goEnvironment(folder);
+    await succeed('go', ['install', module.replace('@', '/cmd/helm@')], { env, timeoutMs: 4 * INSTALL_MS });
+    for (const rest of ['path', 'cache']) rmSync(join(folder, rest), { recursive: true });
   });
+  return join(folder, 'bin/helm');
+}
+
+export async function goTools(): Promise<GoTools> {
   const [generator, runtime] = at(GO, '@') as [string, string];
   const folder = await prepared('go', GO, async (folder) => {
-    const env = envOf(folder);
+    const env = goEnvironment(folder);
     await succeed('go', ['install', generator.replace('@', '/cmd/oapi-codegen@')], { env, timeoutMs: INSTALL_MS });
     const module = join(folder, 'module');
     mkdirSync(module);
     writeFileSync(join(module, 'go.mod'), GO_MODULE);
     await succeed('go', ['get', runtime, 'github.com/google/uuid@v1.6.0'], { cwd: module, env, timeoutMs: INSTALL_MS });
   });
-  return { generator: join(folder, 'bin/oapi-codegen'), env: envOf(folder), module: join(folder, 'module') };
+  return { generator: join(folder, 'bin/oapi-codegen'), env: goEnvironment(folder), module: join(folder, 'module') };
 }
 
 /** Waits for tools. If they are unavailable, reports that and skips the test. */
