@@ -31,12 +31,13 @@ interface Loaded extends Pick<FilteredListProps, 'next'> {
   streamUrl: string | null;
 }
 
-const SHOWN = [
-  ['', 'all events'],
-  ['requests', 'requests'],
-  ['failures', 'failures'],
-  ['refused', 'refused by llmp'],
-] as const;
+/** What `show` in the query of the page can be: in words, and in the query of the API. */
+const SHOWN: Readonly<Record<string, { words: string; filter: Record<string, string> }>> = {
+  '': { words: 'all events', filter: {} },
+  requests: { words: 'requests', filter: { kind: REQUEST_EVENT_KIND } },
+  failures: { words: 'failures', filter: { outcome: '!ok' } },
+  refused: { words: 'refused by llmp', filter: { outcome: 'refused' } },
+};
 
 const TOOK = [
   ['', 'any time'],
@@ -101,9 +102,10 @@ function EventList({ events, streamUrl }: { events: readonly WireEvent[]; stream
 function EventFilter({ query, projects }: Pick<FilteredListProps, 'query' | 'projects'>) {
   const { input, select, project, token } = filterFields(query);
   const text = { type: 'text', spellCheck: false } as const;
+  const shown = Object.entries(SHOWN).map(([value, { words }]) => [value, words] as const);
   return (
     <FilterForm to="events" label="Filter events" query={query}>
-      {select('show', 'Show', SHOWN)}
+      {select('show', 'Show', shown)}
       {project(projects)}
       {token()}
       {input('status', 'Status', { ...text, maxLength: 80, placeholder: '429,5xx' })}
@@ -308,18 +310,9 @@ function Body({ title, text }: { title: string; text: string | null }) {
 
 const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
 
-/** What `show` in the query of the page means in the query of the API. */
-const SELECTIONS: Readonly<Record<(typeof SHOWN)[number][0], Record<string, string>>> = {
-  '': {},
-  requests: { kind: REQUEST_EVENT_KIND },
-  failures: { outcome: '!ok' },
-  refused: { outcome: 'refused' },
-};
-
 function filterOf(query: URLSearchParams): Record<string, string> {
   const show = query.get('show') ?? '';
-  const selection = Object.hasOwn(SELECTIONS, show) ? SELECTIONS[show as keyof typeof SELECTIONS] : {};
-  return { ...parametersOf(query, FILTERS), ...selection };
+  return { ...parametersOf(query, FILTERS), ...(Object.hasOwn(SHOWN, show) && SHOWN[show]?.filter) };
 }
 
 /** @throws {ApiError} if the filter is invalid. */
