@@ -19,6 +19,7 @@ import type {
   TokenSort,
 } from './ports.js';
 import { StoreConflict, StoreUnavailable } from './ports.js';
+import { applied, detailsOf, difference, kindOf, newProject, type ProjectDraft } from './project-drafts.js';
 import { projectNotFound, orUnavailable, Refusal, unavailable } from './refusal.js';
 import {
   digestOf,
@@ -37,28 +38,9 @@ import {
   withUnsettled,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
-import {
-  DEFAULT_DURATION_HOURS,
-  type KeyCheck,
-  type MissingUsage,
-  MS_PER_UNIT,
-  type UpstreamAuth,
-} from '../api/vocabulary.js';
+import { DEFAULT_DURATION_HOURS, MS_PER_UNIT } from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
-
-export interface ProjectDraft {
-  name: string;
-  upstreamKey: string;
-  /** Default: null, which is UPSTREAM_BASE_URL. */
-  upstreamBaseUrl?: string | null | undefined;
-  /** Default: `bearer`. */
-  upstreamAuth?: UpstreamAuth | undefined;
-  /** Default: `off`. */
-  missingUsage?: MissingUsage | undefined;
-  /** Result of the check of the key, for the audit record; undefined if it was not checked. */
-  keyCheck?: KeyCheck | undefined;
-}
 
 export interface TokenDraft extends TokenTerms {
   lifetimeMs: number;
@@ -132,28 +114,8 @@ export class Registry {
   // ---- projects
 
   async createProject(draft: ProjectDraft, caller: Caller): Promise<ShownProject> {
-    const now = this.#clock.now();
-    const project: Project = {
-      id: randomUUID(),
-      name: draft.name,
-      isActive: true,
-      apiKeyHint: hintOf(draft.upstreamKey),
-      upstreamBaseUrl: draft.upstreamBaseUrl ?? null,
-      upstreamAuth: draft.upstreamAuth ?? 'bearer',
-      missingUsage: draft.missingUsage ?? 'off',
-      createdAtMs: now,
-      updatedAtMs: now,
-      deactivatedAtMs: null,
-    };
-    const { name, keyCheck } = draft;
-    const { upstreamBaseUrl, upstreamAuth, missingUsage } = project;
-    const details = {
-      name,
-      ...(upstreamBaseUrl !== null && { upstream_base_url: upstreamBaseUrl }),
-      ...(upstreamAuth !== 'bearer' && { upstream_auth: upstreamAuth }),
-      ...(missingUsage !== 'off' && { missing_usage: missingUsage }),
-      ...(keyCheck && { key_check: keyCheck }),
-    };
+    const project = newProject(draft, this.#clock.now());
+    const details = detailsOf(project, draft.keyCheck);
     const attempt = { action: 'project.create', projectId: project.id, details } as const;
     return this.#change({ ...attempt, projectId: null }, caller, async (tx) => {
       await tx.insertProject({ ...project, upstreamKey: draft.upstreamKey });
@@ -425,49 +387,6 @@ const nameTaken = (cause: Error) => new Refusal('name_taken', 'a project of this
 
 function change(kind: Change['kind'], projectId: string, tokenId: string | null = null): Change {
   return { kind, projectId, tokenId };
-}
-
-const HINT_LENGTH = 4;
-
-/** The last characters of a key; '' for a short key, of which they would reveal too much. */
-function hintOf(upstreamKey: string): string {
-  return upstreamKey.length >= 4 * HINT_LENGTH ? upstreamKey.slice(-HINT_LENGTH) : '';
-}
-
-function applied(before: Project, changes: ProjectChanges, now: number): Project {
-  const isActive = changes.isActive ?? before.isActive;
-  return {
-    ...before,
-    name: changes.name ?? before.name,
-    isActive,
-    apiKeyHint: changes.upstreamKey === undefined ? before.apiKeyHint : hintOf(changes.upstreamKey),
-    upstreamBaseUrl: changes.upstreamBaseUrl === undefined ? before.upstreamBaseUrl : changes.upstreamBaseUrl,
-    upstreamAuth: changes.upstreamAuth ?? before.upstreamAuth,
-    missingUsage: changes.missingUsage ?? before.missingUsage,
-    // Later than before, so that no two versions have the same time: also if the clock stands still, or another instance's is ahead.
-    updatedAtMs: Math.max(now, before.updatedAtMs + 1),
-    deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
-  };
-}
-
-/** A change has one kind. A deactivation takes precedence, because it ends requests in flight. */
-function kindOf(before: Project, after: Project): Change['kind'] {
-  if (!after.isActive && before.isActive) return 'project.deactivated';
-  if (after.isActive && !before.isActive) return 'project.activated';
-  return 'project.updated';
-}
-
-/** Old and new values of the fields in the request. For a key only its hint. */
-function difference(before: Project, after: Project, asked: ProjectChanges): Record<string, unknown> {
-  const pairs: Record<string, unknown> = {};
-  if (asked.name !== undefined) pairs.name = [before.name, after.name];
-  if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
-  if (asked.upstreamBaseUrl !== undefined) pairs.upstream_base_url = [before.upstreamBaseUrl, after.upstreamBaseUrl];
-  if (asked.upstreamAuth !== undefined) pairs.upstream_auth = [before.upstreamAuth, after.upstreamAuth];
-  if (asked.missingUsage !== undefined) pairs.missing_usage = [before.missingUsage, after.missingUsage];
-  if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
-  if (asked.keyCheck !== undefined) pairs.key_check = asked.keyCheck;
-  return pairs;
 }
 
 /** Terms of a token under their names in the audit log. */

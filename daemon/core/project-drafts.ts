@@ -1,0 +1,89 @@
+/** Projects before they are stored: new ones, and what a change makes of one. */
+import { randomUUID } from 'node:crypto';
+import type { KeyCheck, MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
+import type { Change, ProjectChanges } from './ports.js';
+import type { Project } from './token.js';
+
+export interface ProjectDraft {
+  name: string;
+  upstreamKey: string;
+  /** Default: null, which is UPSTREAM_BASE_URL. */
+  upstreamBaseUrl?: string | null | undefined;
+  /** Default: `bearer`. */
+  upstreamAuth?: UpstreamAuth | undefined;
+  /** Default: `off`. */
+  missingUsage?: MissingUsage | undefined;
+  /** Result of the check of the key, for the audit record; undefined if it was not checked. */
+  keyCheck?: KeyCheck | undefined;
+}
+
+export function newProject(draft: ProjectDraft, now: number): Project {
+  return {
+    id: randomUUID(),
+    name: draft.name,
+    isActive: true,
+    apiKeyHint: hintOf(draft.upstreamKey),
+    upstreamBaseUrl: draft.upstreamBaseUrl ?? null,
+    upstreamAuth: draft.upstreamAuth ?? 'bearer',
+    missingUsage: draft.missingUsage ?? 'off',
+    createdAtMs: now,
+    updatedAtMs: now,
+    deactivatedAtMs: null,
+  };
+}
+
+/** A new project for the audit record, without what is usual. */
+export function detailsOf(project: Project, keyCheck: KeyCheck | undefined): Record<string, unknown> {
+  const { name, upstreamBaseUrl, upstreamAuth, missingUsage } = project;
+  return {
+    name,
+    ...(upstreamBaseUrl !== null && { upstream_base_url: upstreamBaseUrl }),
+    ...(upstreamAuth !== 'bearer' && { upstream_auth: upstreamAuth }),
+    ...(missingUsage !== 'off' && { missing_usage: missingUsage }),
+    ...(keyCheck && { key_check: keyCheck }),
+  };
+}
+
+const HINT_LENGTH = 4;
+
+/** The last characters of a key; '' for a short key, of which they would reveal too much. */
+function hintOf(upstreamKey: string): string {
+  return upstreamKey.length >= 4 * HINT_LENGTH ? upstreamKey.slice(-HINT_LENGTH) : '';
+}
+
+/** The project after these changes. */
+export function applied(before: Project, changes: ProjectChanges, now: number): Project {
+  const isActive = changes.isActive ?? before.isActive;
+  return {
+    ...before,
+    name: changes.name ?? before.name,
+    isActive,
+    apiKeyHint: changes.upstreamKey === undefined ? before.apiKeyHint : hintOf(changes.upstreamKey),
+    upstreamBaseUrl: changes.upstreamBaseUrl === undefined ? before.upstreamBaseUrl : changes.upstreamBaseUrl,
+    upstreamAuth: changes.upstreamAuth ?? before.upstreamAuth,
+    missingUsage: changes.missingUsage ?? before.missingUsage,
+    // Later than before, so that no two versions have the same time: also if the clock stands still, or another instance's is ahead.
+    updatedAtMs: Math.max(now, before.updatedAtMs + 1),
+    deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
+  };
+}
+
+/** A change has one kind. A deactivation takes precedence, because it ends requests in flight. */
+export function kindOf(before: Project, after: Project): Change['kind'] {
+  if (!after.isActive && before.isActive) return 'project.deactivated';
+  if (after.isActive && !before.isActive) return 'project.activated';
+  return 'project.updated';
+}
+
+/** Old and new values of the fields in the request. For a key only its hint. */
+export function difference(before: Project, after: Project, asked: ProjectChanges): Record<string, unknown> {
+  const pairs: Record<string, unknown> = {};
+  if (asked.name !== undefined) pairs.name = [before.name, after.name];
+  if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
+  if (asked.upstreamBaseUrl !== undefined) pairs.upstream_base_url = [before.upstreamBaseUrl, after.upstreamBaseUrl];
+  if (asked.upstreamAuth !== undefined) pairs.upstream_auth = [before.upstreamAuth, after.upstreamAuth];
+  if (asked.missingUsage !== undefined) pairs.missing_usage = [before.missingUsage, after.missingUsage];
+  if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
+  if (asked.keyCheck !== undefined) pairs.key_check = asked.keyCheck;
+  return pairs;
+}
