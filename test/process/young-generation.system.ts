@@ -1,4 +1,4 @@
-/** The flags of V8 are the same however the daemon is started: with each, its young generation has the same sizes. */
+/** V8's heap: the young generation has the same sizes however the daemon is started, and requests stay out of the old one. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -12,6 +12,9 @@ const MB = 2 ** 20;
 // Both halves. V8 may need some pages more while it collects.
 const MOST_MB = 40;
 const AT_ONCE = 16;
+const WARM_UP = 480;
+const REQUESTS = 1600;
+const MOST_KB = 2;
 
 const WAYS: Readonly<Record<string, ServedDaemonOptions>> = {
   'llmp daemon': { program: BUNDLED_PROGRAM },
@@ -29,7 +32,7 @@ describe('the young generation of V8', function () {
         const pids = options.env?.WORKERS === undefined ? [daemon.pid] : childrenOf(daemon.pid);
         expect(await sizesMb(folder, pids)).to.satisfy((sizes: number[]) => sizes.every((size) => size <= 4));
         const grows = async () => {
-          await Promise.all(Array.from({ length: AT_ONCE }, () => daemon.get()));
+          await together(() => daemon.get());
           return (await sizesMb(folder, pids)).every((size) => size > 16);
         };
         while (!(await grows()));
@@ -39,12 +42,31 @@ describe('the young generation of V8', function () {
       }
     });
   }
+
+  it('leaves little of a request in the old generation while no code is optimized', async () => {
+    const folder = temporaryFolder();
+    const daemon = await ServedDaemon.start({ nodeOptions: ['--no-opt'], atSignal: writeSize(folder, 'old_space') });
+    try {
+      const send = async (count: number) => {
+        for (let sent = 0; sent < count; sent += AT_ONCE) await together(() => daemon.get());
+      };
+      await send(WARM_UP);
+      const [before = NaN] = await sizesMb(folder, [daemon.pid]);
+      await send(REQUESTS);
+      const [after = NaN] = await sizesMb(folder, [daemon.pid]);
+      expect(((after - before) * 1024) / REQUESTS).to.be.below(MOST_KB);
+    } finally {
+      await daemon.stop();
+    }
+  });
 });
 
-/** A program that writes the size of the young generation to a file that is named after the process. */
-const writeSize = (folder: string) => `
+const together = <T>(work: () => Promise<T>): Promise<T[]> => Promise.all(Array.from({ length: AT_ONCE }, work));
+
+/** A program that writes the size of a space of the heap to a file that is named after the process. */
+const writeSize = (folder: string, name = 'new_space') => `
   const { getHeapSpaceStatistics } = process.getBuiltinModule('node:v8');
-  const { space_size } = getHeapSpaceStatistics().find((space) => space.space_name === 'new_space');
+  const { space_size } = getHeapSpaceStatistics().find((space) => space.space_name === '${name}');
   process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(folder)} + '/' + process.pid, space_size + '\\n');`;
 
 async function sizesMb(folder: string, pids: readonly number[]): Promise<number[]> {
