@@ -197,7 +197,8 @@ export async function startDaemon({
     call: (secret, path = '/v1/models', init = {}) =>
       fetch(url + path, { ...init, headers: { authorization: `Bearer ${secret}`, ...(init.headers as object) } }),
     async stop() {
-      inspectFiles(dir); // Some of them, such as the write-ahead log, disappear with the daemon.
+      // Some of them, such as the write-ahead log, disappear with the daemon. The database stays until the test file ends.
+      inspectFiles(dir, databasePath);
       // The delays are 0, but on a clock that stands still even those never pass.
       const time = setInterval(() => {
         clock.advance(1);

@@ -223,10 +223,11 @@ export function inspectFolders(): void {
   folders.clear();
 }
 
-/** Scans the bytes of every file in a folder. */
-export function inspectFiles(folder: string): void {
+/** Scans the bytes of every file in a folder. @param except a file that is scanned later. */
+export function inspectFiles(folder: string, except?: string): void {
   for (const entry of entriesOf(folder)) {
-    if (entry.isFile()) inspectFile(join(entry.parentPath, entry.name));
+    const path = join(entry.parentPath, entry.name);
+    if (entry.isFile() && path !== except) inspectFile(path);
   }
 }
 

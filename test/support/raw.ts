@@ -36,6 +36,30 @@ export class RawResponse {
   }
 }
 
+/** Bytes that arrive in pieces, with space for more: a copy of all of them for each piece would make large responses slow. */
+export class GrowingBuffer {
+  #space = Buffer.alloc(0);
+  #begin = 0;
+  #end = 0;
+
+  get bytes(): Buffer {
+    return this.#space.subarray(this.#begin, this.#end);
+  }
+
+  append(piece: Buffer): void {
+    if (this.#end + piece.length > this.#space.length) {
+      const { bytes } = this;
+      this.#space = Buffer.alloc(2 * (bytes.length + piece.length));
+      [this.#begin, this.#end] = [0, bytes.copy(this.#space)];
+    }
+    this.#end += piece.copy(this.#space, this.#end);
+  }
+
+  skip(count: number): void {
+    this.#begin += count;
+  }
+}
+
 /** A client that sends exactly the given bytes. */
 export class RawClient {
   readonly socket: Socket;
@@ -43,17 +67,13 @@ export class RawClient {
   /** The connection was reset instead of closed. */
   wasReset = false;
   readonly closed: Promise<void>;
-  /** What has arrived, with space for more: a copy of everything for each piece would make large responses slow. */
-  #arrived = Buffer.alloc(0);
-  /** Where the unread part of `#arrived` begins and ends. */
-  #begin = 0;
-  #end = 0;
+  readonly #arrived = new GrowingBuffer();
   #wake: () => void = () => undefined;
 
   private constructor(socket: Socket) {
     this.socket = socket;
     socket.on('data', (piece: Buffer) => {
-      this.#append(piece);
+      this.#arrived.append(piece);
       this.#wake();
     });
     socket.on('error', ({ code }: NodeJS.ErrnoException) => {
@@ -80,23 +100,14 @@ export class RawClient {
     return new RawClient(socket);
   }
 
-  /** The bytes that have arrived and were not yet read as a response. */
+  /** What has arrived and was not yet read as a response. */
   get pending(): Buffer {
-    return this.#arrived.subarray(this.#begin, this.#end);
+    return this.#arrived.bytes;
   }
 
-  /** Passes over the first `bytes` of them. */
-  skip(bytes = this.pending.length): void {
-    this.#begin += bytes;
-  }
-
-  #append(piece: Buffer): void {
-    if (this.#end + piece.length > this.#arrived.length) {
-      const { pending } = this;
-      this.#arrived = Buffer.alloc(2 * (pending.length + piece.length));
-      [this.#begin, this.#end] = [0, pending.copy(this.#arrived)];
-    }
-    this.#end += piece.copy(this.#arrived, this.#end);
+  /** Passes over the first `count` of the pending bytes. */
+  skip(count = this.pending.length): void {
+    this.#arrived.skip(count);
   }
 
   send(bytes: string | Buffer): void {

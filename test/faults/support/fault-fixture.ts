@@ -17,7 +17,7 @@ import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, UPSTREAM_KEY } from '..
 import { eventually } from '../../support/eventually.js';
 import { permit } from '../../support/leaks.js';
 import { TEST_WORKERS } from '../../support/test-workers.js';
-import { type Fields, head, type RawResponse, RawClient } from '../../support/raw.js';
+import { type Fields, GrowingBuffer, head, type RawResponse, RawClient } from '../../support/raw.js';
 import { type SentRequest, isRevalidated, expectEarlierResponse, isHit } from './cached-responses.js';
 import { isCloseFrame, isErrorEvent, sharedLength } from './termination-notices.js';
 import { responsesIn, finalResponseOf, isResponseComplete, switches } from './transcripts.js';
@@ -28,7 +28,7 @@ const MOST_KEPT = 1024 * 1024;
 
 /** What a client received, byte for byte. */
 interface Transcript {
-  bytes: Buffer;
+  arrived: GrowingBuffer;
   isKept: boolean;
   /** The client's port. */
   port: number;
@@ -196,10 +196,10 @@ export class FaultFixture {
     const port = client.socket.localPort ?? 0;
     const before = this.#transcripts.filter((transcript) => transcript.port === port).length;
     const asked = () => this.#asked.get(port)?.[before] ?? [];
-    const transcript: Transcript = { port, asked, bytes: Buffer.alloc(0), isKept: true, hasEnded: false };
+    const transcript: Transcript = { port, asked, arrived: new GrowingBuffer(), isKept: true, hasEnded: false };
     client.socket.on('data', (piece: Buffer) => {
-      transcript.isKept &&= transcript.bytes.length + piece.length <= MOST_KEPT;
-      if (transcript.isKept) transcript.bytes = Buffer.concat([transcript.bytes, piece]);
+      transcript.isKept &&= transcript.arrived.bytes.length + piece.length <= MOST_KEPT;
+      if (transcript.isKept) transcript.arrived.append(piece);
     });
     client.socket.on('end', () => {
       transcript.hasEnded = true;
@@ -370,7 +370,7 @@ export class FaultFixture {
   /** I5: what a client received is what the upstream sent, and is complete only if that was complete. */
   #expectFaithfulResponses(): void {
     for (const transcript of this.#transcripts.filter(({ isKept }) => isKept)) {
-      for (const { answer, asked } of responsesIn(transcript.bytes, transcript.asked())) {
+      for (const { answer, asked } of responsesIn(transcript.arrived.bytes, transcript.asked())) {
         if (isHit(answer)) this.#expectCachedResponse(answer, asked);
         // Only a forwarded response states how long the upstream took.
         if (valuesOf(answer, 'server-timing').length === 0) continue;
@@ -379,7 +379,7 @@ export class FaultFixture {
         if (!exchange.isSentComplete) continue;
         if (switches(answer)) {
           const given = exchange.sent.subarray(exchange.sent.indexOf('\r\n\r\n', exchange.sent.indexOf(' 101 ')) + 4);
-          const got = transcript.bytes.subarray(answer.end);
+          const got = transcript.arrived.bytes.subarray(answer.end);
           const farewell = got.subarray(sharedLength(given, got));
           expect(farewell.length === 0 || isCloseFrame(farewell), 'I5: a prefix, and an error event').to.equal(true);
           continue;
@@ -423,7 +423,9 @@ export class FaultFixture {
       'the records of requests': JSON.stringify(this.daemon.ended),
     };
     if (!this.#upstreamEchoesSecrets) {
-      sinks['what clients received'] = this.#transcripts.map(({ bytes }) => bytes.toString('latin1')).join('\n');
+      sinks['what clients received'] = this.#transcripts
+        .map(({ arrived }) => arrived.bytes.toString('latin1'))
+        .join('\n');
     }
     for (const [sink, text] of Object.entries(sinks)) {
       expect(secretsIn(text), `I4: a secret in ${sink}`).to.deep.equal([]);
