@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { expect } from 'chai';
+import { databaseAtRest } from '../support/at-rest.js';
 import { Authority, selfSigned } from '../support/certificates.js';
 import { TestClock } from '../support/clock.js';
 import { eventually } from '../support/eventually.js';
@@ -59,7 +60,10 @@ describe('C: an upstream that cannot be connected to', () => {
     async function expectUnreachableInTime(stage: FaultFixture): Promise<void> {
       const { clock, daemon } = stage.daemon;
       await expectUnreachable(stage, async (bytes): Promise<RawClient> => {
-        daemon.scheduler.publishAll(); // The records of the previous request have timers too.
+        // The previous request and its records have timers too.
+        await eventually('nothing is in flight', () => daemon.admission.size.inFlight === 0);
+        daemon.scheduler.publishAll();
+        await databaseAtRest(daemon);
         const timersBefore = clock.pending;
         const client = await stage.client(bytes);
         await eventually('it is forwarded', () => clock.pending >= timersBefore + 2); // The timers of the response and of the connection.
