@@ -12,9 +12,9 @@ const MB = 2 ** 20;
 // Both halves. V8 may need some pages more while it collects.
 const MOST_MB = 40;
 const AT_ONCE = 16;
-const WARM_UP = 480;
-const REQUESTS = 1600;
-const MOST_KB = 2;
+const WARM_UP = 1600;
+const REQUESTS = 3200;
+const MOST_KB = 3;
 
 const WAYS: Readonly<Record<string, ServedDaemonOptions>> = {
   'llmp daemon': { program: BUNDLED_PROGRAM },
