@@ -118,8 +118,8 @@ export function cacheCode(
   program: string,
   [command, ...options]: readonly [string, ...string[]] = [process.execPath],
 ): boolean {
-  // With a constant seed the same program has the same cache. See code-cache.ts.
-  const args = [...options, '--hash-seed=1', join(import.meta.dirname, 'code-cache.js'), program];
+  // So the same program has the same cache: the seed is constant, and V8 does nothing in parallel. See code-cache.ts.
+  const args = [...options, '--predictable', '--hash-seed=1', join(import.meta.dirname, 'code-cache.js'), program];
   const { status } = spawnSync(command, args, {
     stdio: ['ignore', 'ignore', 'inherit'],
     timeout: 300_000, // An emulator takes ten times as long.

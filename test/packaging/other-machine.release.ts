@@ -14,10 +14,8 @@ import { isThisMachine, type Target, TARGETS } from '../../packaging/targets.js'
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
-import { permit } from '../support/leaks.js';
 import { freePort } from '../support/ports.js';
 import { type Provider, startProvider } from '../support/provider.js';
-import { firstAnswer } from './first-answer.js';
 import { debianPackage, emulatorFor, released, withoutEmulator, WITHOUT_ROOTS } from './released.js';
 
 type Running = ChildProcessByStdio<null, Readable, Readable>;
@@ -51,10 +49,15 @@ function emulated(target: Target): void {
     rmSync(root, { recursive: true });
   });
 
-  /** Starts a script with the Node.js of a folder in the root. */
-  function start(folder: string, script: string, args: string[], env: Record<string, string> = {}): Running {
-    const command = ['/emulator', `${folder}/${NODE}`, '--', join(folder, script), ...args];
-    const child = spawn('/usr/sbin/chroot', [root, ...command], {
+  /** Starts llmp from one of the files, with the Node.js in it. */
+  function start(file: 'Debian package' | 'tarball', args: string[], env: Record<string, string> = {}): Running {
+    const [tarball = ''] = readdirSync(join(root, 'opt'));
+    const folder = file === 'tarball' ? `/opt/${tarball}` : `/${APPLICATION}`;
+    return startNode([`${folder}/${NODE}`, '--', `${folder}/${SCRIPT}`, ...args], env);
+  }
+
+  function startNode(command: string[], env: Record<string, string> = {}): Running {
+    const child = spawn('/usr/sbin/chroot', [root, '/emulator', ...command], {
       env: { HOME: '/root', PATH: '/usr/bin', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
@@ -70,50 +73,45 @@ function emulated(target: Target): void {
     return output;
   }
 
-  it('answers a first request with llmp demo of the Debian package, and ends on SIGTERM', async () => {
-    const demo = start(`/${APPLICATION}`, SCRIPT, ['demo']);
-    await firstAnswer(demo, LIMIT_MS);
-    demo.kill('SIGTERM');
-    expect(await once(demo, 'close')).to.deep.equal([0, null]);
-  });
-
-  it('forwards a request with llmp daemon of the tarball, and ends on SIGTERM', async () => {
-    permit(/^stdout of chroot/, ['token'], 'it prints a token for an operator');
-    const upstreamKey = canary('upstream');
-    writeFileSync(join(root, 'root/key'), `${upstreamKey}\n`);
-    const folder = `/opt/${readdirSync(join(root, 'opt'))[0] ?? ''}`;
-    const port = await freePort();
-    const server = `http://127.0.0.1:${port}`;
-    const credentials = { MANAGEMENT_TOKEN: canary('management'), LLMP_SERVER: server };
-    const daemon = start(folder, 'libexec/llmp', ['daemon'], {
-      ...credentials,
-      LISTEN_ADDR: `127.0.0.1:${port}`,
-      UPSTREAM_BASE_URL: provider.url,
-      DATABASE_URL: '/root/llmp.db',
-      AUDIT_LOG_FILE: '/root/audit.log',
+  for (const file of ['Debian package', 'tarball'] as const)
+    it(`forwards a request with llmp daemon of the ${file}, and ends on SIGTERM`, async () => {
+      const upstreamKey = canary('upstream');
+      const managementToken = canary('management');
+      const port = await freePort();
+      const daemon = start(file, ['daemon'], {
+        MANAGEMENT_TOKEN: managementToken,
+        LISTEN_ADDR: `127.0.0.1:${port}`,
+        UPSTREAM_BASE_URL: provider.url,
+        DATABASE_URL: `/root/${port}.db`,
+        AUDIT_LOG_FILE: `/root/${port}.log`,
+      });
+      let log = '';
+      for (const stream of [daemon.stdout, daemon.stderr]) stream.on('data', (data) => (log += String(data)));
+      const ask = (path: string, credential: string, body?: object) =>
+        fetch(`http://127.0.0.1:${port}${path}`, {
+          headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+          ...(body && { method: 'POST', body: JSON.stringify(body) }),
+        });
+      const isReady = () =>
+        ask('/ready', '').then(
+          ({ status }) => status === 200,
+          () => false,
+        );
+      await eventually('it is ready', isReady, LIMIT_MS).catch((error: unknown) => {
+        throw new Error(log, { cause: error });
+      });
+      const created = async (path: string, body: object) =>
+        (await (await ask(`/manage/${path}`, managementToken, body)).json()) as { id: string; token: string };
+      const project = await created('projects', { name: 'web', api_key: upstreamKey });
+      const token = await created('tokens', { project_id: project.id });
+      expect((await ask('/v1/models', token.token)).status).to.equal(200);
+      expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${upstreamKey}`);
+      daemon.kill('SIGTERM');
+      expect(await once(daemon, 'close'), log).to.deep.equal([0, null]);
     });
-    let log = '';
-    for (const stream of [daemon.stdout, daemon.stderr]) stream.on('data', (data) => (log += String(data)));
-    const isReady = () =>
-      fetch(`${server}/ready`).then(
-        (response) => response.status === 200,
-        () => false,
-      );
-    await eventually('it is ready', isReady, LIMIT_MS).catch((error: unknown) => {
-      throw new Error(log, { cause: error });
-    });
-    const run = (...args: string[]) => outputOf(start(folder, 'libexec/llmp', args, credentials));
-    await run('project', 'create', '--name', 'web', '--key-file', '/root/key');
-    const token = (await run('token', 'generate', '--quiet')).trim();
-    const response = await fetch(`${server}/v1/models`, { headers: { authorization: `Bearer ${token}` } });
-    expect(response.status).to.equal(200);
-    expect(provider.received.at(-1)?.headers.authorization).to.equal(`Bearer ${upstreamKey}`);
-    daemon.kill('SIGTERM');
-    expect(await once(daemon, 'close'), log).to.deep.equal([0, null]);
-  });
 
   it('contains the pinned Node.js and SQLite, and uses the code cache', async () => {
-    const version = await outputOf(start(`/${APPLICATION}`, SCRIPT, ['version', '-v']));
+    const version = await outputOf(start('Debian package', ['version', '-v']));
     expect(version)
       .to.include(`\nNode.js  ${nodeRuntime(target).version}\n`)
       .and.to.match(/\nSQLite {3}3\./);
@@ -125,7 +123,7 @@ function emulated(target: Target): void {
       const options = { filename: 'llmp.cjs', cachedData: of('${cache}') };
       console.log(new (require('node:vm').Script)(of('${program}').toString('latin1'), options).cachedDataRejected);`;
     writeFileSync(join(root, 'root/cached.cjs'), script);
-    expect(await outputOf(start(`/${APPLICATION}`, '../../../root/cached.cjs', []))).to.equal('false\n');
+    expect(await outputOf(startNode([`/${APPLICATION}/${NODE}`, '/root/cached.cjs']))).to.equal('false\n');
   });
 }
 
