@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import { once } from 'node:events';
+import { TestClock } from '../support/clock.js';
 import { MANAGEMENT_TOKEN, startDaemon } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { perTest } from '../support/per-test.js';
@@ -66,7 +67,8 @@ describe('what is watched', () => {
       .map((line) => JSON.parse(line) as Record<string, unknown>);
 
   describe('by llmp status --watch, of a daemon', () => {
-    const daemon = perTest(startDaemon);
+    // Its uptime is shown, and must not change between two readings.
+    const daemon = perTest(() => startDaemon({ clock: new TestClock({ standsStill: true }) }));
 
     it('prints a line of JSON every two seconds until ^C, of which it says nothing', async () => {
       const watching = await watch(daemon.url);
