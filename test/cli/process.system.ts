@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
 import { aTop } from '../support/factories.js';
 import { perTest } from '../support/per-test.js';
 import { ended, start } from './processes.js';
@@ -88,16 +89,22 @@ describe('the process', () => {
   }
 
   it('lets the daemon continue when the reader of its log is gone', async () => {
+    const dir = temporaryFolder();
     const child = start(['daemon'], {
       MANAGEMENT_TOKEN,
       LISTEN_ADDR: '127.0.0.1:0',
-      DATABASE_URL: join(temporaryFolder(), 'llmp.db'),
+      DATABASE_URL: join(dir, 'llmp.db'),
+      AUDIT_LOG_FILE: join(dir, 'audit.log'),
       SHUTDOWN_DELAY: '0',
     });
-    const [line] = (await once(child.stdout, 'data')) as [Buffer];
-    expect(line.toString()).to.contain('listening');
-    child.stdout.destroy();
-    child.kill('SIGTERM');
+    try {
+      let log = '';
+      child.stdout.on('data', (piece: Buffer) => (log += piece.toString()));
+      await eventually('it listens', () => log.includes('listening'));
+      child.stdout.destroy();
+    } finally {
+      child.kill('SIGTERM');
+    }
     expect(await once(child, 'close')).to.deep.equal([0, null]);
   });
 });
