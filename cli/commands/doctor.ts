@@ -39,7 +39,10 @@ export async function diagnose(
   const { runDoctor } = await import('../../daemon/ops/doctor.js');
   const env = await daemonEnvironment(asking, envFile);
   const more = [daemonChecks(asking, { env, envFile }), terminalChecks(shell)];
-  return output.during('running checks', runDoctor({ env, envFile, now: shell.now(), more, ...(signal && { signal }) }));
+  return output.during(
+    'running checks',
+    runDoctor({ env, envFile, now: shell.now(), more, ...(signal && { signal }) }),
+  );
 }
 
 export const hasFailed = (findings: readonly Finding[]) => findings.some(({ state }) => state === 'failed');
