@@ -6,9 +6,9 @@ import { AuditLog } from '../core/audit-log.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
-import { isPublished } from '../core/events.js';
 import { ModelNames } from '../core/model-names.js';
 import { StoreUnavailable } from '../core/ports.js';
+import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
 import { TopReports } from '../core/top.js';
@@ -120,7 +120,7 @@ export async function buildCore(
   const { bus } = shared;
   if (bus) {
     records.onCommitted((committed) => {
-      for (const record of committed) if (isPublished(record)) bus.publish({ kind: 'change', record });
+      publishChanges(bus, committed);
     });
   }
   const rateLimits = new RateLimits({

@@ -3,6 +3,7 @@ import type { Settings } from '../../config/settings.js';
 import { ContentReaders } from '../core/content/content-reader.js';
 import type { OnEnded, RequestEnded } from '../core/events.js';
 import type { Log } from '../core/ports.js';
+import { publishRequest } from '../core/publishing.js';
 import { RecentTraffic } from '../core/recent-traffic.js';
 import { type AddressOf, addressesBehind } from '../http/client-identity.js';
 import { openDecoder } from '../http/proxy/decoding.js';
@@ -142,8 +143,7 @@ function recordersOf(
     },
     bus &&
       ((ended) => {
-        // A flood of requests with unknown tokens must not fill the bus.
-        if (ended.tokenId !== null) bus.publish({ kind: 'request', ended });
+        publishRequest(bus, ended);
       }),
     metrics &&
       ((ended) => {

@@ -78,6 +78,13 @@ export type OnEnded = (ended: RequestEnded) => void;
 /** An event before it is published: a completed request, or the audit record of a change. */
 export type PublishableEvent = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: NamedRecord };
 
+/** Length of the captured bodies, which can make one event a thousand times as large as another. */
+export function bodyCharacters(event: PublishableEvent): number {
+  if (event.kind !== 'request') return 0;
+  const { requestBody, responseBody } = event.ended;
+  return (requestBody === null ? 0 : requestBody.length) + (responseBody === null ? 0 : responseBody.length);
+}
+
 /** Event kind for each audited action that is published. */
 export const CHANGES_PUBLISHED = {
   'token.create': 'token.created',
@@ -88,24 +95,3 @@ export const CHANGES_PUBLISHED = {
   'project.update': 'project.changed',
   'cache.purge': 'cache.purged',
 } as const satisfies Partial<Record<AuditAction, string>> as Readonly<Partial<Record<AuditAction, ChangeEventKind>>>;
-
-/** Whether a change is published: only if it was made. */
-export const isPublished = ({ action, outcome }: NamedRecord): boolean =>
-  outcome === 'success' && CHANGES_PUBLISHED[action] !== undefined;
-
-/**
- * Parses the stream ID of an event, in the format of Redis: two numbers, such as `1735689600000-0`, that define the order.
- *
- * @returns null if the text is not a stream ID.
- */
-export function parseStreamId(text: string): readonly [number, number] | null {
-  const [, ms, seq] = /^(\d{1,15})-(\d{1,15})$/.exec(text) ?? [];
-  return ms === undefined || seq === undefined ? null : [Number(ms), Number(seq)];
-}
-
-/** Negative if `one` is before `other`. An invalid ID is before all others. */
-export function compareStreamIds(one: string, other: string): number {
-  const [aMs, aSeq] = parseStreamId(one) ?? [-1, -1];
-  const [bMs, bSeq] = parseStreamId(other) ?? [-1, -1];
-  return aMs - bMs || aSeq - bSeq;
-}

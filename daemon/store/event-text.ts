@@ -2,7 +2,7 @@
 import { CHANGES_PUBLISHED, type ModelUsage, type PublishableEvent, type RequestEnded } from '../core/events.js';
 import type { NamedRecord, SubjectNames } from '../core/audit.js';
 import { withoutSecrets } from '../core/masking.js';
-import { randomBytes } from 'node:crypto';
+import { randomFillSync } from 'node:crypto';
 
 /** Maximum size of an event, in bytes of UTF-8. */
 export const MAX_EVENT_BYTES = 512 * 1024;
@@ -145,22 +145,24 @@ function truncated(body: string, maxCharacters: number): string {
   return `${text}…[cut: ${Buffer.byteLength(text)} of ${wholeBytes} bytes]`;
 }
 
-const RANDOM_DIGITS = 20;
+const BYTES_EACH = 10;
 const POOLED = 1_000;
 const VARIANTS = '89ab';
 
-/** Random hexadecimal digits. They are drawn in bulk: one system call per ID would cost more than the rest of an event. */
-let pool = '';
-let used = 0;
+const pool = Buffer.allocUnsafe(POOLED * BYTES_EACH);
+let used = pool.length;
 
-/** Returns a UUIDv7 (RFC 9562, section 5.7). */
+/**
+ * Returns a UUIDv7 (RFC 9562, section 5.7). Random bytes are drawn in bulk: one system call per ID would cost more than the rest of
+ * an event.
+ */
 export function uniqueId(timeMs: number): string {
   if (used === pool.length) {
-    pool = randomBytes((POOLED * RANDOM_DIGITS) / 2).toString('hex');
+    randomFillSync(pool);
     used = 0;
   }
-  const random = pool.slice(used, used + RANDOM_DIGITS);
-  used += RANDOM_DIGITS;
+  const random = pool.toString('hex', used, used + BYTES_EACH);
+  used += BYTES_EACH;
   const time = timeMs.toString(16).padStart(12, '0');
   const variant = VARIANTS.charAt(Number.parseInt(random.charAt(3), 16) & 3);
   return `${time.slice(0, 8)}-${time.slice(8)}-7${random.slice(0, 3)}-${variant}${random.slice(4, 7)}-${random.slice(7, 19)}`;

@@ -1,8 +1,7 @@
 import { expect } from 'chai';
 import { deserialize, serialize } from 'node:v8';
 import type { RequestEnded } from '../../daemon/core/events.js';
-import { decoded, encoded } from '../../daemon/store/ipc/record-batch.js';
-import { EndedRecords } from '../../daemon/store/ipc/records.js';
+import { EndedRecords, decoded, encoded } from '../../daemon/store/ipc/records.js';
 import { recordingLog } from '../support/daemon.js';
 import { SOME_REQUEST } from '../support/request-follower.js';
 import { TestClock } from '../support/clock.js';

@@ -2,7 +2,7 @@
 import type * as z from 'zod';
 import type { WireEvent } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
-import { parseStreamId } from '../../core/events.js';
+import { parseStreamId } from '../../core/stream-id.js';
 import type { EventBus, FollowStart, PageOf, PageRequest, Position, PublishedEvent } from '../../core/ports.js';
 import { orUnavailable, Refusal } from '../../core/refusal.js';
 import { eventFilter } from './event-filter.js';

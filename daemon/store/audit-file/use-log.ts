@@ -11,7 +11,6 @@
  */
 import type { RequestEnded } from '../../core/events.js';
 import type { Clock, Log } from '../../core/ports.js';
-import { SingleRun } from '../../core/single-run.js';
 import type { AuditFile } from './audit-file.js';
 import { Chain, chainLines, fieldsOf, type Head } from './chain.js';
 import { UseFields } from './fields.js';
@@ -59,12 +58,7 @@ export class UseLog {
   #unknown = new Map<string, number>();
   #cancelSummary: (() => void) | null = null;
   #cancelWrite: (() => void) | null = null;
-  readonly #writing = new SingleRun(() => {
-    if (this.#hasFailed) this.#writeLater(RETRY_MS);
-    else if (this.#ended.length > 0 || this.#open || this.#chunks.length > 0) this.#writeLater();
-  });
-  /** Whether the last write failed. */
-  #hasFailed = false;
+  #writing: Promise<void> | null = null;
   #isClosed = false;
   /** Lines that were dropped for lack of space. */
   dropped = 0;
@@ -166,7 +160,7 @@ export class UseLog {
   }
 
   #writeLater(afterMs = WRITE_EVERY_MS): void {
-    if (this.#isClosed || this.#writing.current) return;
+    if (this.#isClosed || this.#writing) return;
     this.#cancelWrite ??= this.#options.clock.after(afterMs, () => {
       this.#cancelWrite = null;
       void this.write();
@@ -175,14 +169,16 @@ export class UseLog {
 
   /** Writes the waiting lines, and retries later if that fails. */
   write(): Promise<void> {
-    return this.#writing.run(async () => {
-      try {
-        await this.#writeAll();
-        this.#hasFailed = false;
-      } catch {
-        this.#hasFailed = true; // The audit file has logged the error.
-      }
-    });
+    return (this.#writing ??= this.#writeAll().then(
+      () => {
+        this.#writing = null;
+      },
+      () => {
+        // The audit file has logged the error.
+        this.#writing = null;
+        this.#writeLater(RETRY_MS);
+      },
+    ));
   }
 
   async #writeAll(): Promise<void> {
@@ -200,6 +196,10 @@ export class UseLog {
         lines: this.#droppedUnlogged,
       });
     this.#droppedUnlogged = 0;
+    if (this.#ended.length > 0 || this.#open || this.#chunks.length > 0) {
+      this.#writing = null;
+      this.#writeLater();
+    }
   }
 
   async #writeChunk(): Promise<void> {
@@ -232,7 +232,7 @@ export class UseLog {
 
   /** Writes everything now, including requests that are only counted so far. */
   async flush(): Promise<void> {
-    await this.#writing.current;
+    await this.#writing;
     this.#cancelWrite?.();
     this.#cancelWrite = null;
     this.#compose();
@@ -245,7 +245,7 @@ export class UseLog {
     this.#compose();
     this.#summarise();
     this.#closeChunk();
-    if (this.#before.digest !== this.#options.file.head.digest && !this.#writing.current) this.#rechain();
+    if (this.#before.digest !== this.#options.file.head.digest && !this.#writing) this.#rechain();
     for (const { bytes, length } of this.#chunks) this.#options.file.writeSync(bytes.subarray(0, length));
     this.#chunks = [];
   }

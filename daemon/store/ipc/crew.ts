@@ -29,7 +29,7 @@ import { every, isDoneWithin } from '../../core/timing.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
 import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
-import { decoded } from './record-batch.js';
+import { decoded } from './records.js';
 import { ResourceFilter } from './resource-filter.js';
 import { Tunnels } from './tunnel.js';
 

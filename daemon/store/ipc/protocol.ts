@@ -1,7 +1,7 @@
 /** What the primary and its workers say to each other. */
 import type { CacheSelection, CacheSize, Notification, RateDecision, RateWindow } from '../../core/ports.js';
 import type { Figures } from './figures.js';
-import type { RecordBatch } from './record-batch.js';
+import type { RecordBatch } from './records.js';
 
 /** Settings as text: their values have classes, which do not survive the way to another process. */
 export type Texts = Readonly<Record<string, string>>;

@@ -4,13 +4,13 @@
  * twice, with the same ID. Only the bounded buffer waits for this, never a request.
  */
 import { Backoff } from '../../core/backoff.js';
+import { EventBuffer } from '../../core/event-buffer.js';
 import type { PublishableEvent } from '../../core/events.js';
 import type { Clock, EventBus, EventCounts, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
 import { Wakeup } from '../../core/wakeup.js';
 import { eventText } from '../event-text.js';
 import type { RedisAddress } from './address.js';
 import { RedisUnavailable, RedisConnection, type Script } from './connection.js';
-import { EventBuffer } from './event-buffer.js';
 import { RedisEventStream } from './event-stream.js';
 import { StreamMonitor } from './stream-monitor.js';
 

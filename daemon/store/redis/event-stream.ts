@@ -3,12 +3,12 @@
  * block. That connection exists only while there are followers, and the most recent events stay in memory. A follower that is
  * further behind reads older events on the non-blocking connection, as far as Redis still has them.
  */
-import { parseStreamId } from '../../core/events.js';
-import type { Clock, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
-import { RecentEvents } from '../recent-events.js';
-import { StoredEvent } from '../stored-event.js';
+import { compareStreamIds, parseStreamId } from '../../core/stream-id.js';
+import type { Clock, EventFacts, FollowStart, Log, PublishedEvent } from '../../core/ports.js';
+import { Wakeup } from '../../core/wakeup.js';
 import type { RedisAddress } from './address.js';
 import { RedisConnection } from './connection.js';
+import { factsOf } from '../event-facts.js';
 
 const BLOCK_MS = 1_000;
 const COMMAND_MS = 5_000; // Much longer than BLOCK_MS, because the machine may be busy.
@@ -18,7 +18,7 @@ const CHARACTERS_AT_ONCE = 1_000_000;
 // Redis numbers the entries by its own clock.
 const MAX_CLOCK_DIFFERENCE_MS = 60_000;
 const MAX_EVENTS = 1_000;
-const MAX_BYTES = 8_000_000;
+const MAX_CHARACTERS = 8_000_000;
 const RETRY_MS = 500;
 
 export interface EventStreamOptions {
@@ -33,7 +33,7 @@ export interface EventStreamOptions {
 export class RedisEventStream {
   readonly #options: EventStreamOptions;
   #followers = 0;
-  #newest: NewestEvents | null = null;
+  #recent: RecentEvents | null = null;
 
   constructor(options: EventStreamOptions) {
     this.#options = options;
@@ -41,12 +41,23 @@ export class RedisEventStream {
 
   async *follow(start: FollowStart, signal: AbortSignal): AsyncGenerator<readonly PublishedEvent[]> {
     this.#followers += 1;
-    this.#newest ??= new NewestEvents(this.#options);
+    const recent = (this.#recent ??= new RecentEvents(this.#options));
     try {
-      yield* this.#newest.recent.follow(positionBefore(start), signal, (streamId) => this.#readOlder(streamId));
+      let streamId = positionBefore(start);
+      while (!signal.aborted) {
+        streamId ??= recent.end;
+        const events = streamId === null ? [] : await this.#eventsAfter(streamId, recent);
+        const last = events.at(-1);
+        if (last) {
+          streamId = last.streamId;
+          yield events.filter(({ json }) => json !== '');
+        } else {
+          await recent.next(signal);
+        }
+      }
     } finally {
       this.#followers -= 1;
-      if (this.#followers === 0) this.#stopReading();
+      if (this.#followers === 0) this.#closeRecent();
     }
   }
 
@@ -68,6 +79,14 @@ export class RedisEventStream {
     }
   }
 
+  async #eventsAfter(streamId: string, recent: RecentEvents): Promise<readonly StoredEvent[]> {
+    const buffered = recent.after(streamId);
+    if (buffered) return buffered;
+    const older = await this.#readOlder(streamId);
+    // The events in between are no longer in the stream.
+    return older.length > 0 || recent.start === null ? older : (recent.after(recent.start) ?? []);
+  }
+
   /** Returns no events while Redis is unavailable: the follower retries soon. */
   async #readOlder(streamId: string): Promise<StoredEvent[]> {
     const { connection, key } = this.#options;
@@ -79,9 +98,9 @@ export class RedisEventStream {
     }
   }
 
-  #stopReading(): void {
-    this.#newest?.close();
-    this.#newest = null;
+  #closeRecent(): void {
+    this.#recent?.close();
+    this.#recent = null;
   }
 }
 
@@ -100,19 +119,37 @@ function predecessorOf(streamId: string): string {
   return String(Math.max(0, ms - 1));
 }
 
-/** Reads new events into memory. */
-class NewestEvents {
+/** The most recent events in memory, without a gap between `start` and `end`. */
+class RecentEvents {
   readonly #options: EventStreamOptions;
   readonly #connection: RedisConnection;
-  readonly recent: RecentEvents;
+  readonly #changed: Wakeup;
+  #events: StoredEvent[] = [];
+  #characters = 0;
   #isClosed = false;
+  /** The position before the first event, and that of the last event; null until the end of the stream is known. */
+  start: string | null = null;
+  end: string | null = null;
 
   constructor(options: EventStreamOptions) {
     const { address, clock, log } = options;
     this.#options = options;
-    this.recent = new RecentEvents({ clock, maxEvents: MAX_EVENTS, maxBytes: MAX_BYTES });
+    this.#changed = new Wakeup(clock);
     this.#connection = new RedisConnection({ address, clock, log, commandMs: COMMAND_MS, purpose: 'events-reader' });
     void this.#read();
+  }
+
+  /** @returns null when some events after this position are not in memory. */
+  after(streamId: string): StoredEvent[] | null {
+    if (this.start === null || compareStreamIds(streamId, this.start) < 0) return null;
+    let first = this.#events.length;
+    while (first > 0 && compareStreamIds(this.#events[first - 1]?.streamId ?? '', streamId) > 0) first -= 1;
+    return this.#events.slice(first);
+  }
+
+  /** Resolves when there may be more events, or when Redis may be available again. */
+  next(signal: AbortSignal): Promise<void> {
+    return this.#changed.wait(signal);
   }
 
   close(): void {
@@ -121,16 +158,15 @@ class NewestEvents {
   }
 
   async #read(): Promise<void> {
-    const { recent } = this;
     await this.#connection.open();
     while (!this.#isClosed) {
       try {
-        if (recent.end === null) recent.beginAt(await this.#endOfStream());
-        for (const { streamId, json } of await this.#readAfter(recent.end ?? '0-0')) recent.append(streamId, json);
+        this.end ??= this.start = await this.#endOfStream();
+        this.#append(await this.#readNewer(this.end));
       } catch {
         await new Promise<void>((resolve) => this.#options.clock.after(RETRY_MS, resolve));
       }
-      recent.wake();
+      this.#changed.wake();
     }
   }
 
@@ -139,10 +175,27 @@ class NewestEvents {
     return eventsFrom(newest)[0]?.streamId ?? '0-0';
   }
 
-  async #readAfter(streamId: string): Promise<StoredEvent[]> {
+  async #readNewer(streamId: string): Promise<StoredEvent[]> {
     const args = ['COUNT', READ_AT_ONCE, 'BLOCK', BLOCK_MS, 'STREAMS', this.#options.key, streamId];
     const reply = (await this.#connection.call('XREAD', args)) as [key: Buffer, entries: unknown][] | null;
     return eventsFrom(reply?.[0]?.[1]);
+  }
+
+  #append(events: readonly StoredEvent[]): void {
+    for (const event of events) {
+      this.#events.push(event);
+      this.#characters += event.json.length;
+      this.end = event.streamId;
+    }
+    let left = 0;
+    while (this.#events.length - left > MAX_EVENTS || this.#characters > MAX_CHARACTERS) {
+      const oldest = this.#events[left];
+      if (!oldest) break;
+      this.#characters -= oldest.json.length;
+      this.start = oldest.streamId;
+      left += 1;
+    }
+    this.#events.splice(0, left);
   }
 }
 
@@ -155,4 +208,21 @@ function eventsFrom(entries: unknown): StoredEvent[] {
     // event.
     return new StoredEvent(streamId.toString(), at === -1 || /[\r\n]/.test(json) ? '' : json);
   });
+}
+
+/** A published event, as read back from the stream or from memory. */
+export class StoredEvent implements PublishedEvent {
+  readonly streamId: string;
+  readonly json: string;
+  #facts: EventFacts | null = null;
+
+  constructor(streamId: string, json: string) {
+    this.streamId = streamId;
+    this.json = json;
+  }
+
+  /** Parsed once, on first use. */
+  get facts(): EventFacts {
+    return (this.#facts ??= factsOf(this.json));
+  }
 }

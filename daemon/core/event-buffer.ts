@@ -5,10 +5,10 @@
  * to `size` events are buffered. **Further events are dropped** and counted: the oldest ones are worth more, because they show what
  * led to the outage. Captured bodies have a separate limit, because an event with bodies can be a thousand times as large.
  */
-import type { PublishableEvent } from '../../core/events.js';
-import { LogThrottle } from '../../core/log-throttle.js';
-import type { Clock, Log } from '../../core/ports.js';
-import { withTimeout } from '../../core/timing.js';
+import { bodyCharacters, type PublishableEvent } from './events.js';
+import { LogThrottle } from './log-throttle.js';
+import type { Clock, Log } from './ports.js';
+import { withTimeout } from './timing.js';
 
 const GATHER_MS = 20;
 // Takes half a millisecond, in one turn of the event loop.
@@ -112,11 +112,4 @@ export class EventBuffer {
       droppedSoFar: this.#dropped,
     }));
   }
-}
-
-/** Length of the captured bodies. */
-function bodyCharacters(event: PublishableEvent): number {
-  if (event.kind !== 'request') return 0;
-  const { requestBody, responseBody } = event.ended;
-  return (requestBody === null ? 0 : requestBody.length) + (responseBody === null ? 0 : responseBody.length);
 }
