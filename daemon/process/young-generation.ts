@@ -11,7 +11,7 @@ import { every } from '../core/timing.js';
 /**
  * The most to which each half of the young generation grows. V8's own limit is 16 MB, and since V8 13 it is 64 MB. A small one is collected more often,
  * a large one takes memory: after 20 s of small chats on 16 connections the process had, on Node.js 24, 188 MB with 8 MB, 200 MB with 16 MB and
- * 301 MB with 64 MB; on 26, 179 MB with 8 MB, 196 MB with 16 MB and 228 MB with 32 MB. On 20 it had 149 MB with 16 MB.
+ * 301 MB with 64 MB; on 26, 196 MB with 16 MB and 228 MB with 32 MB. On 20 it had 149 MB with 16 MB.
  */
 const MAX_SEMI_SPACE_BYTES = 16 * 2 ** 20;
 
