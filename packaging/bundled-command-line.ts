@@ -68,7 +68,9 @@ export async function bundle(dist: string): Promise<void> {
   });
   replace(join(folder, 'llmp.cjs'), starting, 0o755);
   const current = [program, `${program}.map`, ...(isCached ? [codeCacheOf(program)] : [])];
-  for (const file of earlier.map((each) => join(folder, each))) if (!current.includes(file)) rmSync(file);
+  // Another build at the same time may remove them too.
+  for (const file of earlier.map((each) => join(folder, each)))
+    if (!current.includes(file)) rmSync(file, { force: true });
 }
 
 /** The names of files are in the bundle: they must not depend on the folder of the repository. */
