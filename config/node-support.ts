@@ -8,6 +8,9 @@ const LAST_DAYS: Readonly<Record<number, string>> = {
   26: '2029-04-30',
 };
 
+/** What to install instead: releases that the tests pass with, the best one first. With 26, some do not yet. */
+const RECOMMENDED: readonly number[] = [24, 22];
+
 const NEWEST = Math.max(...Object.keys(LAST_DAYS).map(Number));
 
 export interface EndOfSupport {
@@ -25,8 +28,8 @@ export function endOfSupport(version: string, now: number): EndOfSupport | null 
   const lastDay = LAST_DAYS[major];
   if (major > NEWEST || (lastDay !== undefined && isSupported(lastDay, now))) return null;
   const fixes = lastDay === undefined ? 'gets no security fixes' : `has had no security fixes since ${lastDay}`;
-  const supported = Object.keys(LAST_DAYS).filter((each) => isSupported(LAST_DAYS[Number(each)] ?? '', now));
-  const instead = supported.length === 0 ? 'a newer release of Node.js' : `Node.js ${supported.slice(-2).join(' or ')}`;
+  const recommended = RECOMMENDED.find((each) => isSupported(LAST_DAYS[each] ?? '', now));
+  const instead = recommended === undefined ? 'a newer release of Node.js' : `Node.js ${recommended}`;
   return {
     problem: `Node.js ${version} ${fixes}`,
     advice: `Install ${instead}, or a newer llmp if Node.js came with it`,
