@@ -72,7 +72,7 @@ describe('the bundled command line', () => {
     writeFileSync(cache, 'not a cache');
     expect(start()).to.deep.equal(expected);
     const other = readFileSync(codeCacheOf(program));
-    other.writeUInt32LE(other.readUInt32LE(4) ^ 1, 4); // The version of V8.
+    other.writeUInt32LE((other.readUInt32LE(4) ^ 1) >>> 0, 4); // The version of V8.
     writeFileSync(cache, other);
     expect(scriptOf(join(folder, basename(program)), other).cachedDataRejected).to.equal(true);
     expect(start()).to.deep.equal(expected);
