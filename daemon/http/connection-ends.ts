@@ -225,7 +225,7 @@ export interface UnreadResponsesOptions {
 }
 
 /** Time in which a client must read each KiB of a response. */
-export const READ_KIB_WITHIN_MS = 30_000;
+const READ_KIB_WITHIN_MS = 30_000;
 const KIB = 1024;
 const CHECK_EVERY_MS = 1_000;
 
