@@ -77,6 +77,27 @@ describe('insides of other packages that llmp relies on', () => {
     await sent.catch(() => undefined);
   });
 
+  it('Node: an upgrade with a body, of which nothing is parsed', async () => {
+    let isUpgrade: unknown;
+    server.once('connection', (socket: Socket) => {
+      const parser = insidesOf(insidesOf(socket).parser);
+      const onIncoming = parser.onIncoming as (this: unknown, ...args: unknown[]) => number;
+      parser.onIncoming = function (...args: unknown[]) {
+        onIncoming.apply(this, args);
+        isUpgrade = insidesOf(args[0]).upgrade;
+        return 2; // Ends what is parsed after the head.
+      };
+    });
+    const upgraded = once(server, 'upgrade');
+    const sent = exchange(POST.replace('close', 'upgrade\r\nUpgrade: other'));
+    const [req, socket, rest] = (await upgraded) as [IncomingMessage, Socket, Buffer];
+    expect(isUpgrade, 'req.upgrade').to.equal(true);
+    expect([req.complete, rest.toString()]).to.deep.equal([true, 'hi']);
+    expect(socket, 'the connection itself').to.equal(req.socket);
+    socket.destroy();
+    await sent;
+  });
+
   it('Node: the current response of a connection', async () => {
     let current: unknown;
     serve = (req, res) => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
-import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser, type ReadHook } from './parser.js';
+import { onEachHead, onEachRead, type ParsedSocket, PAUSED, type Parser, type ReadHook, UPGRADED } from './parser.js';
 import { SlicedParsing } from './sliced-parsing.js';
 import { startHandle, stopHandle } from '../socket-handle.js';
 import type { Priority, Scheduler } from '../scheduler.js';
@@ -91,6 +91,7 @@ export class ConnectionBacklog {
       this.#headBytes = 0;
       if (this.#waiting === 0) this.#readBytes = this.#textCount = 0; // This request is served immediately.
       const verdict = begin.call(parser, req, keepAlive);
+      if (req.upgrade) return UPGRADED;
       if (verdict !== 0) return verdict;
       const isFirstChunked = !this.#hasChunkedBody && req.headers['transfer-encoding'] !== undefined;
       this.#hasChunkedBody ||= isFirstChunked;

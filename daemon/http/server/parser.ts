@@ -8,6 +8,11 @@ import type { Socket } from 'node:net';
 /** If `onIncoming` returns this value, the parser pauses directly after the head, and does not parse the following bytes. */
 export const PAUSED = 21;
 /**
+ * If `onIncoming` returns this value, the parser stops directly after the head, and all that follows is handed over with the upgrade. Without
+ * it, Node 26 parses the body of an upgrade first, or while the upgrade is served.
+ */
+export const UPGRADED = 2;
+/**
  * Node reports the pause as a `clientError` with this code. The error contains all bytes that were read, and the number of those that
  * were parsed.
  */
@@ -25,7 +30,7 @@ export type CompletionHook = (this: Parser) => void;
 
 export interface Parser {
   /** Called with each complete head. The returned value goes to the parser: 0 lets it continue. */
-  onIncoming: (this: Parser, req: IncomingMessage, keepAlive: boolean) => number;
+  onIncoming: (this: Parser, req: IncomingMessage & { upgrade?: boolean | null }, keepAlive: boolean) => number;
   resume(): void;
   /** Headers of an incomplete head, names and values in turn, except for the first ones. */
   readonly _headers: readonly string[];
