@@ -263,14 +263,14 @@ export class UnreadResponses {
   watch(res: ServerResponse, isCached = false): void {
     const { socket } = res;
     // Usually the kernel has taken the complete response by now.
-    if (!socket || socket.writableLength === 0) return;
+    if (!socket || res.writableLength === 0) return;
     const known = this.#responses.get(socket);
     if (known) {
       if (!isCached) known.count();
       return;
     }
     const { clock, memory } = this.#options;
-    const response = new UnreadResponse(socket, memory, clock.monotonic());
+    const response = new UnreadResponse(res, socket, memory, clock.monotonic());
     this.#responses.set(socket, response);
     res.once('close', () => {
       this.#responses.delete(socket);
@@ -304,13 +304,16 @@ export class UnreadResponses {
 }
 
 class UnreadResponse {
+  /** Counts what waits: until the end of a turn, Node 26 keeps chunks in the response and not in the socket. */
+  readonly #res: Pick<ServerResponse, 'writableLength'>;
   readonly #socket: Written;
   readonly #memory: HeldMemory;
   /** When the client last read a KiB (monotonic). */
   #sinceMs: number;
   #takenBytes: number;
 
-  constructor(socket: Written, limit: MemoryLimit, sinceMs: number) {
+  constructor(res: Pick<ServerResponse, 'writableLength'>, socket: Written, limit: MemoryLimit, sinceMs: number) {
+    this.#res = res;
     this.#socket = socket;
     this.#memory = new HeldMemory(limit, () => {
       this.drop();
@@ -327,11 +330,11 @@ class UnreadResponse {
 
   /** Whether nothing waits for the client now. */
   get isTaken(): boolean {
-    return this.#socket.writableLength === 0;
+    return this.#res.writableLength === 0;
   }
 
   count(): void {
-    this.#memory.hold(this.#socket.writableLength);
+    this.#memory.hold(this.#res.writableLength);
   }
 
   release(): void {

@@ -300,8 +300,9 @@ class ResponseWriter implements TurnTask {
 
   /** Node buffers writes until the end of the turn, and cutting the connection would discard them. */
   #uncork(): void {
-    const { socket } = this.#res;
-    while (socket && socket.writableCorked > 0) socket.uncork();
+    const res = this.#res;
+    while (res.writableCorked > 0) res.uncork(); // Node 26 buffers chunks here, earlier releases buffer them in the socket.
+    while (res.socket && res.socket.writableCorked > 0) res.socket.uncork();
   }
 
   end(): void {

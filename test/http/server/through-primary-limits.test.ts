@@ -130,7 +130,7 @@ describe('requests that wait for the primary', () => {
     socket.write(Buffer.alloc(20_000));
     const watching = new TestClock({ standsStill: true });
     const unread = new UnreadResponses({ clock: watching, memory: limitOf(1e6) });
-    const res = Object.assign(new Duplex(), { socket });
+    const res = { socket, writableLength: socket.writableLength, once: () => undefined };
     unread.watch(res as never);
     for (let second = 0; second < 120; second++) {
       socket.takenBytes += 40; // More than a KiB in 30 seconds.
