@@ -108,7 +108,10 @@ export async function fullFetchTo({ socketPath }: Server): Promise<typeof fetch>
 /** A dispatcher of the undici within Node.js: loading another one would take 150 ms and 11 MB. @returns undefined if Node.js has none. */
 function ownDispatcher(options: object): object | undefined {
   if (typeof globalThis.Response !== 'function') return undefined; // Also makes Node.js load it.
-  const current = Reflect.get(globalThis, Symbol.for('undici.globalDispatcher.1')) as object | undefined;
+  const ofInterface = (version: 1 | 2) =>
+    Reflect.get(globalThis, Symbol.for(`undici.globalDispatcher.${version}`)) as object | undefined;
+  // The second is missing up to Node 22. From Node 26 on, the first only wraps another dispatcher.
+  const current = ofInterface(2) ?? ofInterface(1);
   return current && new (current.constructor as new (given: object) => object)(options);
 }
 
