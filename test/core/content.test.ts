@@ -532,10 +532,11 @@ describe('captured bodies', () => {
     expect(responseBody).to.not.include('a-key');
   });
 
-  it('of a stream that is nested too deeply show the stream itself', () => {
+  // Node 26 can serialise what earlier releases can only parse.
+  it('of a deeply nested stream show its message, or the stream itself where that cannot be serialised', () => {
     const body = `data: {"type":"response.completed","response":{"x":${'['.repeat(20_000)}${']'.repeat(20_000)}}}\n\n`;
     const { responseBody } = shown({ type: 'text/event-stream', pieces: [Buffer.from(body)] });
-    expect(responseBody).to.match(/^data: \{"type":"response\.completed".*…\[cut: 100 of \d+ bytes\]$/);
+    expect(responseBody).to.match(/^(?:data: \{"type":"response\.completed".*|\{"x":\[+)…\[cut: 100 of \d+ bytes\]$/);
   });
 
   it('are bounded, however many choices a stream has', () => {
