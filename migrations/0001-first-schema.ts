@@ -5,16 +5,12 @@ import { type Schema, time } from './schema.js';
 const count = { type: DataTypes.BIGINT, allowNull: false, defaultValue: 0 } as const;
 const flag = { type: DataTypes.BOOLEAN, allowNull: false } as const;
 
-export const firstSchema: Migration = {
-  name: '0001-first-schema',
-  minBuild: '0.1.0',
-  async up(schema) {
-    await createProjectsAndTokens(schema);
-    await createInstances(schema);
-    await createChanges(schema);
-    await createAudit(schema);
-    await createUsage(schema);
-  },
+export const up: Migration['up'] = async (schema) => {
+  await createProjectsAndTokens(schema);
+  await createInstances(schema);
+  await createChanges(schema);
+  await createAudit(schema);
+  await createUsage(schema);
 };
 
 /** Column types of this database. */

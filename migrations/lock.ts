@@ -1,15 +1,11 @@
 import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
+import { MigrationsLocked } from './failures.js';
 
 // Any number that no other program on the server uses.
 const LOCK_NUMBER = 5_501_077_220;
 const LOCK_NAME = "CONCAT('llmp migrations ', DATABASE())";
 // Changing a large table can take long.
 const WAIT_S = 3_600;
-
-/** Another process held the migration lock for too long. */
-export class MigrationsLocked extends Error {
-  override name = 'MigrationsLocked';
-}
 
 /**
  * Runs `work` while no other process migrates the same database. The lock belongs to the connection of the transaction and ends

@@ -3,15 +3,21 @@
  *
  * Each migration and its record are committed in one transaction, so that a crash leaves it applied or not started. MySQL commits
  * every table change on its own; there a migration may be left half done, and is then run again.
+ *
+ * Only what applies migrations uses Sequelize.
  */
-import { QueryTypes, type Sequelize, type Transaction } from 'sequelize';
-import { firstSchema } from './0001-first-schema.js';
-import { MigrationsLocked, whileAlone } from './lock.js';
+import type { Sequelize, Transaction } from 'sequelize';
+import { MigrationsLocked, SchemaTooNew } from './failures.js';
 import type { Migration } from './migration.js';
-import { Schema } from './schema.js';
-import { SchemaTooNew } from './schema-too-new.js';
 
-export const MIGRATIONS: readonly Migration[] = [firstSchema];
+/** What a migration does is loaded, with Sequelize, when it is applied. */
+export const MIGRATIONS: readonly Migration[] = [
+  {
+    name: '0001-first-schema',
+    minBuild: '0.1.0',
+    up: async (schema) => (await import('./0001-first-schema.js')).up(schema),
+  },
+];
 const TABLE = 'schema_migrations';
 
 export interface MigrationStatus {
@@ -26,35 +32,33 @@ interface AppliedRow {
   applied_at: number;
 }
 
+/** A database whose schema is read. */
+export interface Readable {
+  readonly dialect: { tableNamed: (bind: string) => string };
+  select<Row extends object>(sql: string, bind?: Record<string, string>): Promise<Row[]>;
+}
+
 /** A database that can be migrated. */
-export interface Migratable {
-  readonly sequelize: Sequelize;
+export interface Migratable extends Readable {
+  loadSequelize(): Promise<Sequelize>;
   /** Runs `work` in a transaction. On SQLite no other connection writes meanwhile. An error rolls it back. */
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
 }
 
-export class Migrator {
-  readonly #database: Migratable;
-  readonly #build: string;
-  readonly #now: () => number;
-  readonly #migrations: readonly Migration[];
-  #running: Promise<unknown> = Promise.resolve();
+/** Which migrations were applied to a database. */
+export class SchemaHistory {
+  readonly #database: Readable;
+  protected readonly build: string;
+  protected readonly migrations: readonly Migration[];
 
   /**
    * @param build the version of this build, for example 1.4.0.
-   * @param now ms since the epoch.
    * @param migrations in the order of application; tests add their own.
    */
-  constructor(
-    database: Migratable,
-    build: string,
-    now: () => number = Date.now,
-    migrations: readonly Migration[] = MIGRATIONS,
-  ) {
+  constructor(database: Readable, build: string, migrations: readonly Migration[] = MIGRATIONS) {
     this.#database = database;
-    this.#build = build;
-    this.#now = now;
-    this.#migrations = migrations;
+    this.build = build;
+    this.migrations = migrations;
   }
 
   async status(): Promise<MigrationStatus> {
@@ -62,7 +66,7 @@ export class Migrator {
     const names = new Set(rows.map((row) => row.name));
     return {
       current: rows.at(-1)?.name ?? null,
-      pending: this.#migrations.filter(({ name }) => !names.has(name)).map(({ name }) => name),
+      pending: this.migrations.filter(({ name }) => !names.has(name)).map(({ name }) => name),
       applied: rows.map((row) => ({ name: row.name, appliedAtMs: row.applied_at })),
     };
   }
@@ -70,16 +74,41 @@ export class Migrator {
   /** @throws {SchemaTooNew} when the schema requires a newer build. */
   async refuseNewerSchema(): Promise<void> {
     for (const row of await this.#applied()) {
-      if (compareVersions(row.min_build, this.#build) > 0) {
-        throw new SchemaTooNew(`the schema (${row.name}) needs llmp ${row.min_build} or newer; this is ${this.#build}`);
+      if (compareVersions(row.min_build, this.build) > 0) {
+        throw new SchemaTooNew(`the schema (${row.name}) needs llmp ${row.min_build} or newer; this is ${this.build}`);
       }
     }
   }
 
   /** Applied migrations that this build does not know. Unless `refuseNewerSchema` throws, it can use the schema all the same. */
   async newer(): Promise<string[]> {
-    const known = new Set(this.#migrations.map(({ name }) => name));
+    const known = new Set(this.migrations.map(({ name }) => name));
     return (await this.#applied()).map(({ name }) => name).filter((name) => !known.has(name));
+  }
+
+  async #applied(): Promise<AppliedRow[]> {
+    const { dialect } = this.#database;
+    const tables = await this.#database.select(dialect.tableNamed('$table'), { table: TABLE });
+    if (tables.length === 0) return [];
+    return this.#database.select<AppliedRow>(`SELECT name, min_build, applied_at FROM ${TABLE} ORDER BY name`);
+  }
+}
+
+export class Migrator extends SchemaHistory {
+  readonly #database: Migratable;
+  readonly #now: () => number;
+  #running: Promise<unknown> = Promise.resolve();
+
+  /** @param now ms since the epoch. */
+  constructor(
+    database: Migratable,
+    build: string,
+    now: () => number = Date.now,
+    migrations: readonly Migration[] = MIGRATIONS,
+  ) {
+    super(database, build, migrations);
+    this.#database = database;
+    this.#now = now;
   }
 
   /** Applies the pending migrations. Concurrent calls wait for each other and then find nothing to do. */
@@ -100,7 +129,7 @@ export class Migrator {
    * error.
    */
   async #apply(pending: readonly string[]): Promise<MigrationStatus> {
-    for (const migration of this.#migrations.filter(({ name }) => pending.includes(name))) {
+    for (const migration of this.migrations.filter(({ name }) => pending.includes(name))) {
       await this.#run(migration).catch((error: unknown) => {
         if (error instanceof MigrationsLocked) throw error;
         const why = error instanceof Error ? error.message : String(error);
@@ -110,42 +139,28 @@ export class Migrator {
     return this.status();
   }
 
-  #run(migration: Migration): Promise<void> {
-    const { sequelize } = this.#database;
-    return this.#database.inTransaction((transaction) =>
+  async #run(migration: Migration): Promise<void> {
+    const [{ whileAlone }, { Schema }] = await Promise.all([import('./lock.js'), import('./schema.js')]);
+    const sequelize = await this.#database.loadSequelize();
+    await this.#database.inTransaction((transaction) =>
       whileAlone(sequelize, transaction, async () => {
         await sequelize.query(
           `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
           { transaction },
         );
         // Another process may have applied it while we waited for the lock.
-        if (await this.#isApplied(migration, transaction)) return;
+        const { name, minBuild } = migration;
+        const [applied] = await sequelize.query(`SELECT name FROM ${TABLE} WHERE name = $name`, {
+          bind: { name },
+          transaction,
+        });
+        if (applied.length > 0) return;
         await migration.up(new Schema(sequelize.getQueryInterface(), transaction));
         await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
-          bind: { name: migration.name, build: migration.minBuild, at: this.#now() },
+          bind: { name, build: minBuild, at: this.#now() },
           transaction,
         });
       }),
-    );
-  }
-
-  async #isApplied({ name }: Migration, transaction: Transaction): Promise<boolean> {
-    const rows = await this.#database.sequelize.query(`SELECT name FROM ${TABLE} WHERE name = $name`, {
-      bind: { name },
-      type: QueryTypes.SELECT,
-      transaction,
-    });
-    return rows.length > 0;
-  }
-
-  async #applied(): Promise<AppliedRow[]> {
-    const tables = await this.#database.sequelize.getQueryInterface().showAllTables();
-    if (!tables.includes(TABLE)) return [];
-    return this.#database.sequelize.query<AppliedRow>(
-      `SELECT name, min_build, applied_at FROM ${TABLE} ORDER BY name`,
-      {
-        type: QueryTypes.SELECT,
-      },
     );
   }
 }

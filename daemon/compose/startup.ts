@@ -1,6 +1,6 @@
 import { SettingsError } from '../../config/settings.js';
 import type { MigrationStatus, Migrator } from '../../migrations/migrator.js';
-import { SchemaTooNew } from '../../migrations/schema-too-new.js';
+import { SchemaTooNew } from '../../migrations/failures.js';
 import { Backoff } from '../core/backoff.js';
 import { every, withTimeout } from '../core/timing.js';
 import { type Clock, type Log, StoreRefused, StoreUnavailable } from '../core/ports.js';

@@ -4,8 +4,8 @@ import { readFile } from 'node:fs/promises';
 import { StoreRefused } from '../core/ports.js';
 import { type DatabaseAddress, type DatabaseServerAddress, serverAt } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
-import { type MigrationStatus, Migrator } from '../../migrations/migrator.js';
-import { SchemaTooNew } from '../../migrations/schema-too-new.js';
+import { type MigrationStatus, SchemaHistory } from '../../migrations/migrator.js';
+import { SchemaTooNew } from '../../migrations/failures.js';
 import { realClock } from '../process/clock.js';
 import { openDatabase } from '../store/databases.js';
 import { InvalidKeyFile, readEncryptionKeyFile, SecretBox } from '../store/secrets.js';
@@ -108,7 +108,7 @@ async function* checkServer(url: string, database: Database): AsyncGenerator<Fin
 /** What the daemon would find out when it writes. */
 async function* checkPrivileges(database: Database, context: DoctorContext): AsyncGenerator<Finding> {
   await checkEncoding(database);
-  const { pending } = await withStoreErrors(new Migrator(database, readVersion()).status());
+  const { pending } = await withStoreErrors(new SchemaHistory(database, readVersion()).status());
   const isAutomatic = validSettings(context, ['autoMigrate'])?.autoMigrate ?? true;
   const missing = await missingPrivileges(database, pending.length === 0 || !isAutomatic);
   if (missing) yield failed('privileges', missing.what, missing.advice);
@@ -125,17 +125,17 @@ function nameOf(version: string): string {
 
 /** @returns whether the database has tables. */
 async function* checkSchema(database: ReadOnlyDatabase, context: DoctorContext): AsyncGenerator<Finding, boolean> {
-  const migrator = new Migrator(database, readVersion());
-  const status = await withStoreErrors(migrator.status());
+  const history = new SchemaHistory(database, readVersion());
+  const status = await withStoreErrors(history.status());
   try {
-    await withStoreErrors(migrator.refuseNewerSchema());
+    await withStoreErrors(history.refuseNewerSchema());
   } catch (error) {
     if (!(error instanceof SchemaTooNew)) throw error;
     yield failed(SCHEMA, error.message, 'Install that release, or restore a backup from before the migration');
     return true;
   }
   yield schemaFinding(
-    { ...status, newer: await withStoreErrors(migrator.newer()) },
+    { ...status, newer: await withStoreErrors(history.newer()) },
     validSettings(context, ['autoMigrate'])?.autoMigrate ?? true,
     `llmp migrate up --direct${context.envFileOption}`,
   );

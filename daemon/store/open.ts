@@ -10,12 +10,12 @@ import { InvalidKeyFile, readOrCreateKeyFile, SecretBox } from './secrets.js';
 import { AttendedDatabase, type OnWaiting } from './sql/attended-database.js';
 import { SqlAnchors } from './sql/anchors.js';
 import type { Database } from './sql/database.js';
-import { PlainSqliteDatabase } from './sql/plain-sqlite-database.js';
 import { SqlClusterStore } from './sql/instances.js';
 import { SqlLedger } from './sql/ledger.js';
 import { figuresOfPages } from './sql/project-figures.js';
 import { SqlRecords } from './sql/records.js';
 import { lockDatabase } from './sql/sqlite.js';
+import { SqliteDatabase } from './sql/sqlite-database.js';
 import { SqlTokenLookup } from './sql/tokens.js';
 import { totalsOfLists } from './sql/lists.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './sql/database.js';
@@ -70,7 +70,7 @@ export async function openStores(
     if (settings.database.driver === 'sqlite' && role !== 'worker')
       opened.add({ close: await lockForProcess(settings.database.path) });
     const box = secretBoxFor(settings);
-    const database = opened.add(await databaseFor(settings, { clock, timeouts, role, onRefused }));
+    const database = opened.add(await databaseFor(settings, { clock, timeouts, onRefused }));
     const attended = role === 'primary' && onWaiting ? new AttendedDatabase(database, clock, onWaiting) : database;
     // Fails here if the file cannot be opened or is not a database.
     if (settings.database.driver === 'sqlite')
@@ -93,13 +93,10 @@ export async function openStores(
   }
 }
 
-/** Sequelize, which takes as much memory as all of the rest, is not loaded where it is not needed: a worker makes no migrations. */
-async function databaseFor(
-  settings: StoreSettings,
-  { clock, timeouts, role, onRefused }: StoreOptions,
-): Promise<Database> {
+/** Only a database server needs Sequelize at once. */
+async function databaseFor(settings: StoreSettings, { clock, timeouts, onRefused }: StoreOptions): Promise<Database> {
   const { database } = settings;
-  if (role === 'worker' && database.driver === 'sqlite') return new PlainSqliteDatabase(database.path);
+  if (database.driver === 'sqlite') return new SqliteDatabase(database.path);
   const { openDatabase } = await import('./databases.js');
   return openDatabase(settings, clock, timeouts, onRefused);
 }

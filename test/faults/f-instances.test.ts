@@ -40,7 +40,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         () => new ServerDatabase({ dialect: kind, url, poolSize: 2, clock: realClock, timeouts: TIMEOUTS }),
       ) as [ServerDatabase, ServerDatabase];
       const change = (tx: SqlTransaction) => tx.execute('UPDATE held SET n = n + 1');
-      await one.sequelize.query('CREATE TABLE held (n INTEGER NOT NULL)');
+      await (await one.loadSequelize()).query('CREATE TABLE held (n INTEGER NOT NULL)');
       await one.transact((tx) => tx.execute('INSERT INTO held (n) VALUES (0)'));
       let hasChanged: () => void = () => undefined;
       const changed = new Promise<void>((resolve) => (hasChanged = resolve));

@@ -296,7 +296,7 @@ describe('I: secrets', () => {
     }
 
     it("I02 an error of Sequelize's own, which contains secrets, is logged without them", async () => {
-      const { sequelize } = daemon.daemon.stores.database;
+      const sequelize = await daemon.daemon.stores.database.loadSequelize();
       const secret = canary('upstream');
       const sql = 'INSERT INTO change_seq (id, seq) VALUES (1, $secret)';
       const options = { bind: { secret }, type: QueryTypes.INSERT } as const;

@@ -38,7 +38,7 @@ async function failSoon(works: readonly Promise<unknown>[]): Promise<void> {
 /** The affected rows of every kind of statement, in a separate table. */
 async function countsRows(database: Database): Promise<void> {
   const counted = (sql: string, bind = {}) => database.transact((tx) => tx.execute(sql, bind));
-  await database.sequelize.query('CREATE TABLE counted (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)');
+  await (await database.loadSequelize()).query('CREATE TABLE counted (id INTEGER PRIMARY KEY, n INTEGER NOT NULL)');
   expect(await counted('INSERT INTO counted (id, n) VALUES (1, $n), (2, $n), (3, $n)', { n: 1 })).to.equal(3);
   expect(await counted('UPDATE counted SET n = n + 1 WHERE id <= 2')).to.equal(2);
   // Matched rows count, not rows that really changed.
@@ -108,7 +108,8 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       const [row] = await database.select<Rows[number]>('SELECT COUNT(*) AS n FROM kept');
       return Number(row?.n);
     };
-    const makeTable = (database: Database) => database.sequelize.query('CREATE TABLE kept (id INTEGER PRIMARY KEY)');
+    const makeTable = async (database: Database) =>
+      (await database.loadSequelize()).query('CREATE TABLE kept (id INTEGER PRIMARY KEY)');
     const keep = (tx: SqlTransaction, id: number) => tx.execute('INSERT INTO kept (id) VALUES ($id)', { id });
 
     it('J08 idle connections survive a restart of the server, and nothing is left uncaught', async () => {
@@ -193,7 +194,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
           isPostgres ? 'SELECT pg_backend_pid() AS n' : 'SELECT CONNECTION_ID() AS n',
         );
         const id = Number(row?.n);
-        await other.sequelize.query(isPostgres ? `SELECT pg_terminate_backend(${id})` : `KILL ${id}`);
+        await (await other.loadSequelize()).query(isPostgres ? `SELECT pg_terminate_backend(${id})` : `KILL ${id}`);
       };
       const between = database.transact(async (tx) => {
         await keep(tx, 1);
@@ -256,13 +257,13 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
       let reader = url;
       if (isPostgres) {
         const name = new URL(url).pathname.slice(1);
-        await admin.sequelize.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+        await (await admin.loadSequelize()).query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
       } else {
         // For root the server is not read-only.
-        await admin.sequelize.query("CREATE USER IF NOT EXISTS 'plain'@'%'");
-        await admin.sequelize.query("GRANT ALL ON *.* TO 'plain'@'%'");
-        await admin.sequelize.query("REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM 'plain'@'%'");
-        await admin.sequelize.query('SET GLOBAL read_only = 1');
+        await (await admin.loadSequelize()).query("CREATE USER IF NOT EXISTS 'plain'@'%'");
+        await (await admin.loadSequelize()).query("GRANT ALL ON *.* TO 'plain'@'%'");
+        await (await admin.loadSequelize()).query("REVOKE SUPER, READ_ONLY ADMIN ON *.* FROM 'plain'@'%'");
+        await (await admin.loadSequelize()).query('SET GLOBAL read_only = 1');
         reader = url.replace('root@', 'plain@');
       }
       try {
@@ -272,7 +273,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         expect((failure as Error).message).to.match(/read-only/);
         expect(await rowsIn(database)).to.equal(0);
       } finally {
-        if (!isPostgres) await admin.sequelize.query('SET GLOBAL read_only = 0');
+        if (!isPostgres) await (await admin.loadSequelize()).query('SET GLOBAL read_only = 0');
       }
     });
 
@@ -297,9 +298,9 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     it('J17 times are in UTC whatever the time zone of the server', async () => {
       const admin = open();
       const name = new URL(url).pathname.slice(1);
-      await admin.sequelize.query(
-        isPostgres ? `ALTER DATABASE ${name} SET timezone = 'Asia/Tokyo'` : "SET GLOBAL time_zone = '+09:00'",
-      );
+      await (
+        await admin.loadSequelize()
+      ).query(isPostgres ? `ALTER DATABASE ${name} SET timezone = 'Asia/Tokyo'` : "SET GLOBAL time_zone = '+09:00'");
       try {
         const database = open();
         const [row] = await database.select<{ zone: string }>(
@@ -309,14 +310,14 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
         );
         expect(row?.zone).to.match(/^0(?:\.0+)? s$/);
       } finally {
-        if (!isPostgres) await admin.sequelize.query("SET GLOBAL time_zone = 'SYSTEM'");
+        if (!isPostgres) await (await admin.loadSequelize()).query("SET GLOBAL time_zone = 'SYSTEM'");
       }
     });
 
     it('J22 lookups distinguish letter case even if the database would not', async () => {
       const database = open();
       const to = new URL(url).pathname.slice(1);
-      if (!isPostgres) await database.sequelize.query(`ALTER DATABASE ${to} COLLATE utf8mb4_general_ci`);
+      if (!isPostgres) await (await database.loadSequelize()).query(`ALTER DATABASE ${to} COLLATE utf8mb4_general_ci`);
       await new Migrator(database, '0.1.0').up();
       const records = new SqlRecords(database, new SecretBox(randomBytes(32)));
       const [lower, upper] = [`abc-${randomUUID()}`, `ABC-${randomUUID()}`];
@@ -331,7 +332,7 @@ for (const [kind, name] of Object.entries({ postgres: 'PostgreSQL', mysql: 'Mari
     it('F05 every statement reports how many rows it matched, and fails if the driver does not report it', async () => {
       const database = open();
       await countsRows(database);
-      const { sequelize } = database;
+      const sequelize = await database.loadSequelize();
       const query = sequelize.query.bind(sequelize) as (...args: unknown[]) => Promise<unknown>;
       for (const shape of [undefined, null, [], [[], { affectedRows: 1 }], [null, 1], '1', 1.5, NaN]) {
         sequelize.query = (async (...args: unknown[]) => {

@@ -98,7 +98,8 @@ describe('J: an SQLite database', function () {
   }
 
   it('J03 all connections have the same PRAGMAs: for reading, for transactions and for writing', async () => {
-    const { sequelize, readers, writer } = sqliteOf(scene.daemon);
+    const { readers, writer } = sqliteOf(scene.daemon);
+    const sequelize = await sqliteOf(scene.daemon).loadSequelize();
     const expected = { busy_timeout: 5_000, journal_mode: 'wal', synchronous: 2, foreign_keys: 1 };
     const read = async (ask: (sql: string) => Promise<object[]>) => {
       const found: Record<string, unknown> = {};

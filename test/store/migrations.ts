@@ -12,8 +12,8 @@ import { temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 
 /** A complete schema: its tables, columns and indexes. */
-async function schemaOf({ sequelize }: Database): Promise<unknown> {
-  const queries = sequelize.getQueryInterface();
+async function schemaOf(database: Database): Promise<unknown> {
+  const queries = (await database.loadSequelize()).getQueryInterface();
   const tables = (await queries.showAllTables()).filter((name) => !name.startsWith('audit_words')).sort();
   const described = await Promise.all(
     tables.map(async (table) => {
@@ -43,7 +43,8 @@ const migratorOf = (database: Database, migrations: readonly Migration[] = both)
 const up = (database: Database) => migratorOf(database).up();
 
 /** Makes the statement with this number, and all later ones, fail as if the process were gone. @returns the number of statements. */
-function dieAt(statement: number, { sequelize }: Database): { readonly statements: number } {
+async function dieAt(statement: number, database: Database): Promise<{ readonly statements: number }> {
+  const sequelize = await database.loadSequelize();
   const query = sequelize.query.bind(sequelize) as (...args: unknown[]) => Promise<unknown>;
   const counted = { statements: 0 };
   sequelize.query = ((...args: unknown[]) => {
@@ -61,7 +62,7 @@ function survivesKills(every: number, empty: () => Promise<() => Database>): voi
     this.timeout(300_000);
     const openClean = await empty();
     const clean = openClean();
-    const counted = dieAt(Infinity, clean);
+    const counted = await dieAt(Infinity, clean);
     expect((await up(clean)).pending).to.deep.equal([]);
     const expected = await schemaOf(clean);
     await clean.close();
@@ -70,7 +71,7 @@ function survivesKills(every: number, empty: () => Promise<() => Database>): voi
     for (let statement = 1; statement <= counted.statements; statement += every) {
       const open = await empty();
       const killed = open();
-      dieAt(statement, killed);
+      await dieAt(statement, killed);
       const failure = await up(killed).catch((error: unknown) => error);
       await killed.close().catch(() => undefined);
       const next = open();

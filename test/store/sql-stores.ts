@@ -105,14 +105,14 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     const OTHERS = /^(?:change_seq|audit_words.*|schema_migrations)$/;
 
     it('are all declared', async () => {
-      const names = await database.sequelize.getQueryInterface().showAllTables();
+      const names = await (await database.loadSequelize()).getQueryInterface().showAllTables();
       expect(tables.map(({ name }) => name)).to.have.members(names.filter((name) => !OTHERS.test(name)));
     });
 
     for (const table of tables) {
       const columns: readonly { name: string }[] = Object.values(table.columns);
       it(`${table.name} has its declared columns, and a default for those that no INSERT names`, async () => {
-        const schema = await database.sequelize.getQueryInterface().describeTable(table.name);
+        const schema = await (await database.loadSequelize()).getQueryInterface().describeTable(table.name);
         expect(columns.map(({ name }) => name)).to.have.members(Object.keys(schema));
         for (const column of columns.filter((it) => 'isFilledIn' in it)) {
           const { defaultValue, allowNull } = schema[column.name]!;

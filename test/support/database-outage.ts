@@ -3,10 +3,6 @@ import type { TestDaemon } from './daemon.js';
 import type { Bind } from '../../daemon/store/sql/database.js';
 import type { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 
-interface ConnectionManager {
-  getConnection: (options: unknown) => Promise<unknown>;
-}
-
 export interface DatabaseOutage {
   /** The number of attempts to reach the database. */
   attempts: number;
@@ -23,21 +19,14 @@ export function makeDatabaseUnreachable(
   { daemon }: TestDaemon,
   connecting: (reach: () => Promise<unknown>) => Promise<unknown> = refused,
 ): DatabaseOutage {
-  const { sequelize, readers, writer } = daemon.stores.database as SqliteDatabase;
-  const { connectionManager } = sequelize as unknown as { connectionManager: ConnectionManager };
-  const shipped = connectionManager.getConnection;
+  const { readers, writer } = daemon.stores.database as SqliteDatabase;
   const run = writer.run.bind(writer);
   const outage: DatabaseOutage = {
     attempts: 0,
     end: () => {
-      connectionManager.getConnection = shipped;
       writer.run = run;
       for (const reader of Object.values(readers)) Reflect.deleteProperty(reader, 'all');
     },
-  };
-  connectionManager.getConnection = (options) => {
-    outage.attempts += 1;
-    return connecting(() => shipped.call(connectionManager, options));
   };
   for (const reader of Object.values(readers)) {
     const all = reader.all.bind(reader);

@@ -188,21 +188,10 @@ class Instance {
     if (this.#notifications) this.#allNotifications?.delete(this.#notifications);
     await this.database.writer.close();
     await Promise.all(Object.values(this.database.readers).map((reader) => reader.close()));
-    const { connections } = this.database.sequelize.connectionManager as unknown as {
-      connections: Record<string, { close(done: () => void): void }>;
-    };
-    await Promise.all(
-      Object.values(connections).map(
-        (connection) =>
-          new Promise<void>((resolve) => {
-            connection.close(resolve);
-          }),
-      ),
-    );
   }
 
   #gateCalls(sabotage: Sabotage, onExpiry: () => void): void {
-    const { sequelize, readers, writer } = this.database;
+    const { readers, writer } = this.database;
     const gated =
       (shipped: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
       async (sql: string, ...rest: unknown[]) => {
@@ -217,7 +206,6 @@ class Instance {
           await this.#gate(text, 'after');
         }
       };
-    Object.assign(sequelize, { query: gated(sequelize.query.bind(sequelize) as () => Promise<unknown>) });
     for (const reader of Object.values(readers)) {
       Object.assign(reader, { all: gated(reader.all.bind(reader) as () => Promise<unknown>) });
     }
@@ -229,9 +217,6 @@ class Instance {
         this.isWriting = false;
       },
     });
-    const manager = sequelize.connectionManager as unknown as { getConnection(options: unknown): Promise<unknown> };
-    const getConnection = manager.getConnection.bind(manager);
-    Object.assign(manager, { getConnection: (options: unknown) => this.#counted(() => getConnection(options)) });
   }
 
   #gate(sql: string, stage: Gate['stage']): Promise<void> {
@@ -332,7 +317,9 @@ function migratedTemplate(): Promise<string> {
     const path = join(folder, 'template.db');
     const database = new SqliteDatabase(path);
     await new Migrator(database, '0.1.0').up();
-    await database.sequelize.query('PRAGMA journal_mode = DELETE'); // Everything is in the one file that is copied.
+    await database.close();
+    // Everything is in the one file that is copied.
+    await (await database.loadSequelize()).query('PRAGMA journal_mode = DELETE');
     await database.close();
     return path;
   })();

@@ -37,8 +37,8 @@ export class AttendedDatabase implements Database {
     return this.#database.dialect;
   }
 
-  get sequelize(): Sequelize {
-    return this.#database.sequelize;
+  loadSequelize(): Promise<Sequelize> {
+    return this.#database.loadSequelize();
   }
 
   get statements(): number {

@@ -27,8 +27,9 @@ export interface SqlTransaction extends Reader {
 
 /** The SQL database. Its methods throw {StoreUnavailable}, and {StoreConflict} if a unique value is already taken. */
 export interface Database extends Reader {
-  /** Only for migrations. */
-  readonly sequelize: Sequelize;
+  /** Only for migrations: on SQLite it is loaded when it is first needed, since it takes as much memory as a tenth of the daemon. */
+  loadSequelize(): Promise<Sequelize>;
+  /** The same. */
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** Statements sent so far. */
   readonly statements: number;

@@ -13,6 +13,8 @@ export interface Dialect {
   readonly upsertAdd: (table: string, key: readonly string[], counts: readonly string[]) => string;
   /** Whether UPDATE supports RETURNING. */
   readonly supportsReturning: boolean;
+  /** Query that has a row if there is a table with the name bound to `bind`. */
+  readonly tableNamed: (bind: string) => string;
   /**
    * The current time in ms since the epoch. With a shared database it is the database's time, because the clocks of the instances
    * differ.
@@ -34,6 +36,7 @@ export const sqlite: Dialect = {
   greatest: (one, other) => `MAX(${one}, ${other})`,
   upsertAdd: standardUpsertAdd,
   supportsReturning: true,
+  tableNamed: (bind) => `SELECT name FROM sqlite_master WHERE type = 'table' AND name = ${bind}`,
   now: (bind) => bind,
   forUpdate: '', // There is a single writer, which the transaction holds.
 };
@@ -47,6 +50,7 @@ export const postgres: Dialect = {
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
   upsertAdd: standardUpsertAdd,
   supportsReturning: true,
+  tableNamed: (bind) => `SELECT oid FROM pg_class WHERE oid = to_regclass(${bind})`,
   now: () => 'CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)',
   forUpdate: 'FOR UPDATE',
 };
@@ -63,6 +67,8 @@ export const mysql: Dialect = {
   upsertAdd: (_table, _key, counts) =>
     `ON DUPLICATE KEY UPDATE ${counts.map((it) => `${it} = ${it} + VALUES(${it})`).join(', ')}`,
   supportsReturning: false,
+  tableNamed: (bind) =>
+    `SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ${bind}`,
   now: () => 'CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)',
   forUpdate: 'FOR UPDATE',
 };

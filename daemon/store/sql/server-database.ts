@@ -57,7 +57,7 @@ interface ConnectionPool {
  */
 export class ServerDatabase implements Database {
   readonly dialect: Dialect;
-  readonly sequelize: Sequelize;
+  readonly #sequelize: Sequelize;
   /** Pool of one connection, which no long report can block. */
   readonly #priorityPool: Sequelize;
   readonly #sockets = new Sockets();
@@ -89,7 +89,7 @@ export class ServerDatabase implements Database {
     };
     const { connectMs, priorityConnectMs, idleTransactionMs } = this.#timeouts;
     const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement, idleTransactionMs };
-    this.sequelize = createPool(connecting, poolSize, connectMs);
+    this.#sequelize = createPool(connecting, poolSize, connectMs);
     this.#priorityPool = createPool(connecting, 1, priorityConnectMs);
   }
 
@@ -98,12 +98,12 @@ export class ServerDatabase implements Database {
   }
 
   async #select<Row extends object>(sql: string, bind: Bind, timeout: StatementTimeout): Promise<Row[]> {
-    const lender = this.sequelize.connectionManager as unknown as ConnectionPool;
+    const lender = this.#sequelize.connectionManager as unknown as ConnectionPool;
     const connection = await lender.getConnection({ type: 'SELECT' });
     try {
       // Sequelize needs only the connection of a transaction here.
       const lent = { connection } as unknown as Transaction;
-      return await this.#tracked(selectRows<Row>(this.sequelize, sql, bind, lent), connection, timeout);
+      return await this.#tracked(selectRows<Row>(this.#sequelize, sql, bind, lent), connection, timeout);
     } finally {
       lender.releaseConnection(connection);
     }
@@ -113,8 +113,12 @@ export class ServerDatabase implements Database {
     return this.#tracked(this.#withStoreErrors(this.#transact(work)));
   }
 
+  loadSequelize(): Promise<Sequelize> {
+    return Promise.resolve(this.#sequelize);
+  }
+
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return inTransaction(this.sequelize, work);
+    return inTransaction(this.#sequelize, work);
   }
 
   prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
@@ -135,7 +139,7 @@ export class ServerDatabase implements Database {
     for (let tries = 1; ; tries++) {
       try {
         const within = (transaction: Transaction) => work(this.#sqlTransaction(transaction));
-        return await inTransaction(this.sequelize, within, (statement, connection) =>
+        return await inTransaction(this.#sequelize, within, (statement, connection) =>
           this.#tracked(statement, connection),
         );
       } catch (error) {
@@ -146,7 +150,8 @@ export class ServerDatabase implements Database {
   }
 
   #sqlTransaction(transaction: Transaction): SqlTransaction {
-    const { sequelize, dialect } = this;
+    const { dialect } = this;
+    const sequelize = this.#sequelize;
     const { connection } = transaction as unknown as { connection: unknown };
     return {
       dialect,
@@ -207,7 +212,7 @@ export class ServerDatabase implements Database {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.#priorityPool.close(), this.sequelize.close()]);
+    await Promise.all([this.#priorityPool.close(), this.#sequelize.close()]);
   }
 }
 

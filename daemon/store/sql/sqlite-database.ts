@@ -1,43 +1,75 @@
 import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { QueryTypes, Sequelize, Transaction } from 'sequelize';
-import sqlite3 from 'sqlite3';
-import type { Database } from './database.js';
+import type { Sequelize, Transaction } from 'sequelize';
+import type { Bind, Database, SqlTransaction, StatementTimeout } from './database.js';
+import { sqlite } from './dialect.js';
 import { withStoreErrors } from './failures.js';
-import { PlainSqliteDatabase } from './plain-sqlite-database.js';
-import { closableSqlite3, closeBrokenConnections, preparedSqlite3 } from './sqlite.js';
+import { closeBrokenConnections, preparedSqlite3, SqliteReader, SqliteWriter } from './sqlite.js';
 
-/** SQLite database that can be migrated, through Sequelize. */
-export class SqliteDatabase extends PlainSqliteDatabase {
-  readonly #sequelize: Sequelize;
+/** SQLite database, through Sequelize only while it is migrated. */
+export class SqliteDatabase implements Database {
+  readonly dialect = sqlite;
+  readonly writer: SqliteWriter;
+  /** Each has a connection of its own: a short statement would wait for a report. */
+  readonly readers: Readonly<Record<StatementTimeout, SqliteReader>>;
+  readonly #path: string;
+  #sequelize: Promise<Sequelize> | null = null;
 
   constructor(path: string) {
-    super(path);
-    this.#sequelize = new Sequelize({
-      dialect: 'sqlite',
-      storage: path,
-      dialectModule: preparedSqlite3,
-      logging: false,
-    });
-    closeBrokenConnections(this.#sequelize.connectionManager);
+    this.#path = path;
+    this.writer = new SqliteWriter(path);
+    this.readers = { usual: new SqliteReader(path), long: new SqliteReader(path) };
   }
 
-  override get sequelize(): Sequelize {
+  loadSequelize(): Promise<Sequelize> {
+    this.#sequelize ??= openSequelize(this.#path);
     return this.#sequelize;
   }
 
-  override inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    return this.#sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
+  async inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    const [sequelize, { Transaction }] = [await this.loadSequelize(), await import('sequelize')];
+    return sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
   }
 
-  override async close(): Promise<void> {
-    await super.close();
-    await this.#sequelize.close();
+  get statements(): number {
+    const { usual, long } = this.readers;
+    return usual.statements + long.statements + this.writer.statements;
+  }
+
+  select<Row extends object>(sql: string, bind: Bind = {}, timeout: StatementTimeout = 'long'): Promise<Row[]> {
+    return withStoreErrors(this.readers[timeout].all<Row>(sql, bind));
+  }
+
+  /** Runs after all earlier transactions. */
+  transact<T>(work: (tx: SqlTransaction) => Promise<T>): Promise<T> {
+    return withStoreErrors(this.writer.transact(work));
+  }
+
+  prioritySelect<Row extends object>(sql: string, bind: Bind = {}): Promise<Row[]> {
+    return this.select<Row>(sql, bind, 'usual');
+  }
+
+  async close(): Promise<void> {
+    await this.writer.closeWhenIdle();
+    await Promise.all([this.readers.usual.close(), this.readers.long.close()]);
+    await (await this.#sequelize)?.close();
   }
 }
 
+async function openSequelize(path: string): Promise<Sequelize> {
+  const { Sequelize } = await import('sequelize');
+  const sequelize = new Sequelize({
+    dialect: 'sqlite',
+    storage: path,
+    dialectModule: preparedSqlite3,
+    logging: false,
+  });
+  closeBrokenConnections(sequelize.connectionManager);
+  return sequelize;
+}
+
 /** Access that creates no files next to the database and changes nothing. */
-export type ReadOnlyDatabase = Pick<Database, 'sequelize' | 'select' | 'inTransaction' | 'close'>;
+export type ReadOnlyDatabase = Pick<Database, 'dialect' | 'select' | 'close'>;
 
 /**
  * Opens an existing database. If no process has it open there is no WAL file, and a reader would create one. The file is then
@@ -45,17 +77,10 @@ export type ReadOnlyDatabase = Pick<Database, 'sequelize' | 'select' | 'inTransa
  */
 export function openSqliteReader(path: string): ReadOnlyDatabase {
   const query = existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1';
-  const sequelize = new Sequelize({
-    dialect: 'sqlite',
-    storage: `${pathToFileURL(path).href}?${query}`,
-    dialectModule: closableSqlite3,
-    dialectOptions: { mode: sqlite3.OPEN_READONLY | sqlite3.OPEN_URI },
-    logging: false,
-  });
+  const reader = new SqliteReader(new URL(`?${query}`, pathToFileURL(path)));
   return {
-    sequelize,
-    select: (sql, bind = {}) => withStoreErrors(sequelize.query(sql, { bind, type: QueryTypes.SELECT })),
-    inTransaction: () => Promise.reject(new Error('the database is open for reading only')),
-    close: () => sequelize.close(),
+    dialect: sqlite,
+    select: (sql, bind = {}) => withStoreErrors(reader.all(sql, bind)),
+    close: () => reader.close(),
   };
 }

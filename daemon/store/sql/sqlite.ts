@@ -41,9 +41,6 @@ class ClosableDatabase extends sqlite3.Database {
   }
 }
 
-/** sqlite3 for Sequelize's `dialectModule`, for databases that are only read. */
-export const closableSqlite3 = { ...sqlite3, Database: ClosableDatabase };
-
 class PreparedDatabase extends ClosableDatabase {
   constructor(path: string, mode: number, callback: (error: Error | null) => void) {
     super(path, mode, (error) => {
@@ -58,18 +55,22 @@ export const preparedSqlite3 = { ...sqlite3, Database: PreparedDatabase };
 
 /** A connection without Sequelize, opened by its first statement. */
 class LazyConnection {
-  readonly #path: string;
-  #connection: Promise<PreparedDatabase> | null = null;
+  readonly #open: () => Promise<ClosableDatabase>;
+  #connection: Promise<ClosableDatabase> | null = null;
   /** Statements sent so far. */
   statements = 0;
 
-  constructor(path: string) {
-    this.#path = path;
+  /** @param file the path of a file, which is created if it does not exist; or the URI of one that is only read, and not changed in any way. */
+  constructor(file: string | URL) {
+    this.#open =
+      file instanceof URL
+        ? () => open(ClosableDatabase, file.href, sqlite3.OPEN_READONLY | sqlite3.OPEN_URI)
+        : () => open(PreparedDatabase, file, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
   }
 
-  protected async opened(): Promise<PreparedDatabase> {
+  protected async opened(): Promise<ClosableDatabase> {
     this.statements += 1;
-    this.#connection ??= openPrepared(this.#path);
+    this.#connection ??= this.#open();
     return this.#connection.catch((error: unknown) => {
       this.#connection = null; // The next statement tries again.
       throw error;
@@ -194,16 +195,16 @@ export class SqliteReader extends LazyConnection {
   }
 }
 
-const closed = (connection: PreparedDatabase): Promise<void> =>
+const closed = (connection: ClosableDatabase): Promise<void> =>
   new Promise((resolve) => {
     connection.close(() => {
       resolve();
     });
   });
 
-function openPrepared(path: string): Promise<PreparedDatabase> {
+function open(Connection: typeof ClosableDatabase, path: string, mode: number): Promise<ClosableDatabase> {
   return new Promise((resolve, reject) => {
-    const opened = new PreparedDatabase(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE, (error) => {
+    const opened = new Connection(path, mode, (error) => {
       if (!error) {
         resolve(opened);
         return;

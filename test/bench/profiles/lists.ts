@@ -161,13 +161,14 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   const { database } = stores;
   const isMysql = database.dialect.name === 'mysql';
   // A test server has memory for a fraction of these rows, and ends statements after 30 s.
-  if (isMysql) await database.sequelize.query('SET GLOBAL innodb_buffer_pool_size = 536870912');
+  if (isMysql) await (await database.loadSequelize()).query('SET GLOBAL innodb_buffer_pool_size = 536870912');
   const unlimited = isMysql ? 'SET STATEMENT max_statement_time = 0 FOR' : '';
   const nowMs = Date.now();
   // As literals, and not through the writer of SQLite, which keeps statements: thousands of bind values take much longer.
+  const sequelize = await database.loadSequelize();
   const insert = (into: string, rows: readonly (string | number | boolean)[][]) => {
     const values = rows.map((row) => `(${row.map((v) => (typeof v === 'string' ? `'${v}'` : String(v))).join(', ')})`);
-    return database.sequelize.query(`INSERT INTO ${into} VALUES ${values.join(', ')}`);
+    return sequelize.query(`INSERT INTO ${into} VALUES ${values.join(', ')}`);
   };
   const all = <T>(count: number, of: (n: number) => T) => Array.from({ length: count }, (_, n) => of(n));
   const projects = all(PROJECT_COUNT, (n) => {
@@ -231,7 +232,9 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   } as const;
   for (const [kind, [token, ms]] of Object.entries(kinds)) {
     const sumKey = `hour_ms - hour_ms % ${ms}, project_id, ${token === "''" ? '' : `${token}, `}model`;
-    await database.sequelize.query(
+    await (
+      await database.loadSequelize()
+    ).query(
       `${unlimited} INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts.join(', ')}, refused, errors)
        SELECT '${kind}', hour_ms - hour_ms % ${ms}, project_id, ${token}, model, ${sums}, 0,
          SUM(CASE WHEN outcome = 'truncated' THEN requests ELSE 0 END) FROM usage_hourly GROUP BY ${sumKey}`,
@@ -249,12 +252,15 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
     return [...subject, requests, 10, 5, errors, requests, ...none.map(() => 0)];
   });
   await inParts(minutes, (rows) => insert(minuteColumns, rows));
-  await database.sequelize.query(
+  await (
+    await database.loadSequelize()
+  ).query(
     `${unlimited} INSERT INTO ${minuteColumns} SELECT from_ms, '', project_id, model,
        ${[...minuteCounts, ...none].map((count) => `SUM(${count})`).join(', ')} FROM usage_minutes GROUP BY from_ms, project_id, model`,
   );
-  if (database.dialect.name === 'postgres') await database.sequelize.query('ANALYZE');
-  if (isMysql) await database.sequelize.query('ANALYZE TABLE tokens, usage_hourly, usage_sums, usage_minutes');
+  if (database.dialect.name === 'postgres') await (await database.loadSequelize()).query('ANALYZE');
+  if (isMysql)
+    await (await database.loadSequelize()).query('ANALYZE TABLE tokens, usage_hourly, usage_sums, usage_minutes');
 }
 
 /** An ID of its own for each number, in no order. */

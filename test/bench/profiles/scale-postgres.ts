@@ -82,5 +82,5 @@ async function makeTokens({ daemon }: TestDaemon, projects: readonly WireProject
     );
   }
   // As the server does itself a minute later.
-  await database.sequelize.query('VACUUM ANALYZE tokens');
+  await (await database.loadSequelize()).query('VACUUM ANALYZE tokens');
 }

@@ -2,3 +2,8 @@
 export class SchemaTooNew extends Error {
   override name = 'SchemaTooNew';
 }
+
+/** Another process held the migration lock for too long. */
+export class MigrationsLocked extends Error {
+  override name = 'MigrationsLocked';
+}
