@@ -37,6 +37,9 @@ export const GLOBAL_OPTIONS = {
 
 export type Globals = Values<typeof GLOBAL_OPTIONS>;
 
+/** The default of --timeout. */
+export const DEFAULT_TIMEOUT_MS = 30_000;
+
 /** @throws {Failure} if the value of LLMP_OUTPUT is not a format. */
 export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
   if (globals.jq !== undefined) return 'jq';

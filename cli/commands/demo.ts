@@ -1,19 +1,20 @@
 /** `llmp demo`: a daemon and a stand-in provider on this machine. Their code is in daemon/demo and is loaded only if the demo runs. */
 import { dirname, join } from 'node:path';
 import { integer } from '../../config/kinds.js';
-import { ManagementClient } from '../../daemon/api/client.js';
+import { connectionProblem, ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { Demo, DemoOptions } from '../../daemon/demo/demo.js';
 import { command, type Invocation } from '../command.js';
 import { destinationOf } from '../connection/destination.js';
+import { DEFAULT_TIMEOUT_MS } from '../globals.js';
 import { flag, value } from '../option.js';
 import { FIRST_MESSAGE, guide, introduction } from './demo-guide.js';
-import { EXIT, Failure } from '../../console/failure.js';
+import { EXIT, Failure, failureOf } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
 import type { View } from '../../console/table.js';
 
 const UPSTREAM_KEY = 'sk-demo-key-of-the-stand-in-provider';
-const CALL_WITHIN_MS = 10_000;
+const HOST = 'http://127.0.0.1';
 
 const OPTIONS = {
   port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
@@ -36,7 +37,7 @@ export const demoCommand = command({
     const { shell, options, output } = invocation;
     if (options.tui) return runWithTui(invocation);
     const interrupted = shell.interrupted();
-    const demo = await start(options, {
+    const demo = await start(invocation, {
       onEnded({ method, path, status, code, durationMs }) {
         output.note(`${status} ${method} ${path} ${Math.round(durationMs)} ms ${code ?? ''}`.trimEnd());
       },
@@ -45,9 +46,9 @@ export const demoCommand = command({
       },
     });
     try {
-      const token = await issueToken(demo);
+      const token = await issueToken(demo, invocation);
       if (output.format === 'table') {
-        const reply = await firstReply(demo, token);
+        const reply = await firstReply(demo, token, invocation);
         const { program } = shell;
         output.text(guide(demo, token, { program, reply, upstreamKey: UPSTREAM_KEY, hasPast: !options.empty }));
       } else await output.one(factsOf(demo, token), factsView);
@@ -72,10 +73,10 @@ async function runWithTui(invocation: DemoInvocation): Promise<number> {
   await refuseUnusable(io);
   const interrupted = shell.interrupted();
   const problems: string[] = [];
-  const demo = await start(options, { onEnded: () => undefined, onProblem: (message) => problems.push(message) });
+  const demo = await start(invocation, { onEnded: () => undefined, onProblem: (message) => problems.push(message) });
   let code: number = EXIT.done;
   try {
-    await issueToken(demo);
+    await issueToken(demo, invocation);
     output.text(introduction(demo, UPSTREAM_KEY, !options.empty));
     const isReady = await Promise.race([input.confirm('Open the terminal UI?', true), interrupted.then(() => false)]);
     if (isReady) code = await openTui(await tuiInvocationOf(demo, invocation, globals));
@@ -113,18 +114,27 @@ async function tuiInvocationOf(
 
 type Listeners = Pick<DemoOptions, 'onEnded' | 'onProblem'>;
 
-async function start({ port = 0, empty = false }: DemoInvocation['options'], listeners: Listeners): Promise<Demo> {
+async function start(invocation: DemoInvocation, listeners: Listeners): Promise<Demo> {
   const { startDemo } = await import('../../daemon/demo/demo.js');
-  return startDemo({ port, upstreamKey: UPSTREAM_KEY, hasPast: !empty, ...listeners }).catch(async (error: unknown) => {
-    throw await startFailure(error, port);
-  });
+  const { port = 0, empty = false } = invocation.options;
+  const timeoutMs = timeoutOf(invocation);
+  return startDemo({ port, upstreamKey: UPSTREAM_KEY, hasPast: !empty, timeoutMs, ...listeners }).catch(
+    async (error: unknown) => {
+      throw await startFailure(error, port);
+    },
+  );
 }
+
+/** The daemon is in this process, and late only on a slow machine: then a user can raise it. */
+const timeoutOf = ({ globals }: DemoInvocation) => globals.timeout ?? DEFAULT_TIMEOUT_MS;
 
 async function startFailure(error: unknown, port: number): Promise<unknown> {
   const { SettingsError } = await import('../../config/settings.js');
   // The demo chooses all settings: what remains is an installation without SQLite.
   if (error instanceof SettingsError)
     return new Failure(EXIT.configuration, error.message, { code: 'configuration', cause: error });
+  // It names this daemon, not the one of the command line.
+  if (error instanceof Unreachable) return failureOf(error, port === 0 ? HOST : `${HOST}:${port}`);
   if ((error as { code?: unknown }).code !== 'EADDRINUSE') return error;
   return new Failure(EXIT.unavailable, `cannot listen on port ${port}`, {
     why: 'it is in use',
@@ -134,26 +144,32 @@ async function startFailure(error: unknown, port: number): Promise<unknown> {
   });
 }
 
-async function issueToken({ url, managementToken }: Demo): Promise<WireTokenCreated> {
+async function issueToken({ url, managementToken }: Demo, invocation: DemoInvocation): Promise<WireTokenCreated> {
   const client = new ManagementClient({
     server: url,
     managementToken,
     frontEnd: 'cli',
     user: reportedUser(),
-    timeoutMs: CALL_WITHIN_MS,
+    timeoutMs: timeoutOf(invocation),
     fetch,
   });
-  const project = await client.createProject({ name: 'demo', api_key: UPSTREAM_KEY });
-  return client.createToken({ project_id: project.id, name: 'demo', duration_hours: 1, max_requests: 100 });
+  try {
+    const project = await client.createProject({ name: 'demo', api_key: UPSTREAM_KEY });
+    return await client.createToken({ project_id: project.id, name: 'demo', duration_hours: 1, max_requests: 100 });
+  } catch (error) {
+    throw failureOf(error, url);
+  }
 }
 
 /** Sends a client's request with the token. @returns what the stand-in provider replied. */
-async function firstReply({ url }: Demo, { token }: WireTokenCreated): Promise<string> {
+async function firstReply({ url }: Demo, { token }: WireTokenCreated, invocation: DemoInvocation): Promise<string> {
   const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'demo', messages: [{ role: 'user', content: FIRST_MESSAGE }] }),
-    signal: AbortSignal.timeout(CALL_WITHIN_MS),
+    signal: AbortSignal.timeout(timeoutOf(invocation)),
+  }).catch((error: unknown) => {
+    throw failureOf(new Unreachable(connectionProblem(error), { cause: error }), url);
   });
   const { choices } = (await response.json()) as { choices: [{ message: { content: string } }] };
   return choices[0].message.content;

@@ -8,6 +8,7 @@ import { shortId } from '../../console/columns/cell-text.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo } from '../connection/connection.js';
 import { tokenSelf } from '../connection/probes.js';
+import { DEFAULT_TIMEOUT_MS } from '../globals.js';
 import { type CachedToken, TokenFile, tokenFolder } from '../token-cache.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 
@@ -16,7 +17,6 @@ const options = { projectId, duration, name };
 
 /** A token is replaced after this share of its lifetime. */
 const REPLACED_AFTER = 0.8;
-const DEFAULT_TIMEOUT_MS = 30_000;
 const LOOK_EVERY_MS = 50;
 /** A daemon that does not respond must not delay a program that needs its key. */
 const CHECK_TIMEOUT_MS = 2_000;

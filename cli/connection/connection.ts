@@ -3,14 +3,13 @@ import { type Fetch, ManagementClient } from '../../daemon/api/client.js';
 import { confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
 import type { Destination } from './destination.js';
+import { DEFAULT_TIMEOUT_MS } from '../globals.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
 import { fetchWithHttp } from './http-client.js';
 import type { Output } from '../output.js';
 import { type Server, serverOf } from './server.js';
 import { managementTokenOf } from './token-source.js';
-
-const DEFAULT_TIMEOUT_MS = 30_000;
 
 export interface DaemonConnection {
   server: Server;

@@ -15,8 +15,6 @@ import { Past, PAST_MS } from './past.js';
 import { PastClock } from './past-clock.js';
 import { startStandIn } from './provider.js';
 
-const CALL_WITHIN_MS = 10_000;
-
 export interface DemoOptions {
   /** The port of the daemon on 127.0.0.1; 0 for a free port. */
   port: number;
@@ -24,6 +22,8 @@ export interface DemoOptions {
   upstreamKey: string;
   /** Whether it begins with projects, tokens, traffic and clients. */
   hasPast: boolean;
+  /** How long the daemon may take for a response to its management API while it starts. */
+  timeoutMs: number;
   /** Called for each request that is not one of the simulated clients. */
   onEnded: (ended: RequestEnded) => void;
   onProblem: (message: string) => void;
@@ -38,7 +38,8 @@ export interface Demo {
   stop(): Promise<void>;
 }
 
-export async function startDemo({ port, upstreamKey, hasPast, onEnded, onProblem }: DemoOptions): Promise<Demo> {
+export async function startDemo(options: DemoOptions): Promise<Demo> {
+  const { port, upstreamKey, hasPast, timeoutMs, onEnded, onProblem } = options;
   const folder = temporaryFolder();
   const managementToken = randomBytes(24).toString('base64url');
   const managementTokenFile = join(folder, 'management-token');
@@ -78,15 +79,7 @@ export async function startDemo({ port, upstreamKey, hasPast, onEnded, onProblem
     const url = `http://127.0.0.1:${(daemon.server.address() as AddressInfo).port}`;
     if (hasPast) {
       const clientOf = (user: string, reason?: string) =>
-        new ManagementClient({
-          server: url,
-          managementToken,
-          frontEnd: 'cli',
-          user,
-          reason,
-          timeoutMs: CALL_WITHIN_MS,
-          fetch,
-        });
+        new ManagementClient({ server: url, managementToken, frontEnd: 'cli', user, reason, timeoutMs, fetch });
       const created = (past = new Past({ daemon, clock, nowMs, clientOf, upstreamKey }));
       await created.create();
       clients = startLiveTraffic(url, (name) => created.secretOf(name));

@@ -219,6 +219,18 @@ describe('llmp demo', function () {
     expect((await start('--port', String(port))).out).to.contain(`http://127.0.0.1:${port}/v1`);
   });
 
+  for (const options of [[], ['--empty']]) {
+    it(`names its own daemon if that is slower than --timeout ${options.join(' ')}`.trim(), async () => {
+      const late = await start(...options, '--timeout', '1ms');
+      expect(await late.ended).to.equal(6);
+      expect(late.err)
+        .to.match(/^llmp: the daemon at http:\/\/127\.0\.0\.1(?::\d+)? does not respond$/m)
+        .and.to.contain('raise --timeout')
+        .and.not.to.contain('127.0.0.1:8080');
+      expect(readdirSync(late.tmp)).to.deep.equal([]);
+    });
+  }
+
   it('accepts only ports above 1023', async () => {
     expect((await llmp('demo --port 80')).exitCode).to.equal(2);
   });

@@ -19,6 +19,7 @@ describe('the past of the demo', function () {
       port: 0,
       upstreamKey: 'sk-demo-key',
       hasPast: true,
+      timeoutMs: 30_000,
       onEnded: (ended) => listed.push(ended),
       onProblem: (problem) => problems.push(problem),
     });
