@@ -26,12 +26,12 @@ export function copyNative(root: string): boolean {
 const NODE_API = 6;
 
 /**
- * Compiles sqlite3 for another machine than this one, which takes a minute or two.
+ * Compiles sqlite3 for a release, which takes a minute or two. npm may have downloaded what others compiled, so that is in no release.
  *
- * @param headers the folder with include/node of a Node.js for that machine. @param work a folder that does not exist.
+ * @param headers the folder with include/node of the target's Node.js. @param work a folder that does not exist.
  * @returns the path of the native module.
  */
-export function crossCompileNative(root: string, { arch, triplet }: Target, headers: string, work: string): string {
+export function compileNative(root: string, { arch, triplet }: Target, headers: string, work: string): string {
   const source = join(root, 'node_modules/sqlite3');
   const copy = join(work, 'sqlite3');
   cpSync(source, copy, { recursive: true, filter: (path) => relative(source, path) !== 'build' });

@@ -1,6 +1,6 @@
 /**
  * `npm run release`: writes everything that people install into release/, for both architectures. Two releases of one commit have the
- * same bytes, if Node.js, the tools of Debian and Debian's libraries are the same.
+ * same bytes, if Node.js, npm, and the tools and libraries of Debian are the same.
  */
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,12 +9,12 @@ import { packageRoot } from '../config/package-root.js';
 import { type Application, manifestIn, PROGRAM, writeApplication, writeRelocatable } from './application.js';
 import { writeDebianPackage } from './deb.js';
 import { gzip, run, setTimes, sha256, tar, write } from './files.js';
-import { crossCompileNative, nativeIn } from './native.js';
+import { compileNative, nativeIn } from './native.js';
 import { installNodeRuntimes, nodeRuntime } from './node-runtime.js';
 import { writeImage } from './oci.js';
 import { lockFile, sbom } from './sbom.js';
 import { stage, stagePackage } from './stage.js';
-import { isThisMachine, type Target, TARGETS } from './targets.js';
+import { type Target, TARGETS } from './targets.js';
 
 // The modes of files must not depend on the user's umask.
 process.umask(0o022);
@@ -24,16 +24,13 @@ const into = resolve(process.argv[2] ?? join(ROOT, 'release'));
 const ofCommit = () => run('git', ['log', '-1', '--format=%ct'], { cwd: ROOT }).toString();
 const time = Number(process.env.SOURCE_DATE_EPOCH ?? ofCommit());
 
-/** The native module of each target: of this machine as npm installed it, of others compiled here. */
+/** The native module of each target. */
 function nativeModules(runtimes: string, work: string): [Target, Buffer][] {
   return TARGETS.map((target) => {
-    const compiled = join(work, `native-${target.arch}`);
     const headers = join(runtimes, nodeRuntime(target).path);
-    const source = isThisMachine(target) ? nativeIn(ROOT, target) : crossCompileNative(ROOT, target, headers, compiled);
-    const stripped = join(work, `${target.arch}.node`);
-    write(stripped, readFileSync(source));
-    run(`${target.triplet}-strip`, ['--strip-unneeded', stripped]);
-    return [target, readFileSync(stripped)];
+    const compiled = compileNative(ROOT, target, headers, join(work, `native-${target.arch}`));
+    run(`${target.triplet}-strip`, ['--strip-unneeded', compiled]);
+    return [target, readFileSync(compiled)];
   });
 }
 
