@@ -1,6 +1,7 @@
 #!/usr/bin/env -S node --
 import { spawn } from 'node:child_process';
-import { basename } from 'node:path';
+import { realpathSync } from 'node:fs';
+import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { shellWord } from '../console/escape.js';
 import { EXIT } from '../console/failure.js';
@@ -39,7 +40,20 @@ function outputStream(name: 'stdout' | 'stderr') {
 function program(): string {
   if (env.npm_command === 'exec') return 'npx llmp';
   const script = argv[1] ?? '';
-  return basename(script) === 'llmp' ? 'llmp' : `node ${shellWord(script)}`;
+  if (basename(script) !== 'llmp') return `node ${shellWord(script)}`;
+  // In the folder of a tarball a launcher starts it, and the PATH has a link to that only after an installation.
+  const launcher = script.replace(/\/libexec\/llmp$/, '/bin/llmp');
+  return launcher === script || isInPath(launcher) ? 'llmp' : shellWord(launcher);
+}
+
+function isInPath(program: string): boolean {
+  return (env.PATH ?? '').split(':').some((folder) => {
+    try {
+      return realpathSync(join(folder, basename(program))) === program;
+    } catch {
+      return false; // There is none in this folder.
+    }
+  });
 }
 
 function interrupted(): Promise<EndingSignal> {
@@ -91,7 +105,9 @@ const shell: Shell = {
   },
   now: () => Date.now(),
   pause,
-  program: program(),
+  get program() {
+    return program();
+  },
   interrupted,
   onSignal,
   interruptible,

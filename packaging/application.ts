@@ -105,7 +105,8 @@ export function writeRelocatable(application: Application, to: string): void {
   write(join(to, 'bin/llmp'), LAUNCHER, 0o755);
 }
 
-const LAUNCHER = `#!/bin/sh
+/** bin/llmp of that folder. */
+export const LAUNCHER = `#!/bin/sh
 # Starts llmp with the Node.js beside this script, also through a link to the script.
 self=$0
 while [ -L "$self" ]; do

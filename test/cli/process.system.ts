@@ -1,13 +1,18 @@
 import { expect } from 'chai';
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdirSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { LAUNCHER } from '../../packaging/application.js';
+import { write } from '../../packaging/files.js';
 import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { aTop } from '../support/factories.js';
 import { perTest } from '../support/per-test.js';
-import { ended, start } from './processes.js';
+import { BUNDLE, ended, MAIN, start } from './processes.js';
 import { answerJson, responds, startStandIn } from './stand-in.js';
 
 describe('the process', () => {
@@ -43,6 +48,28 @@ describe('the process', () => {
       child.kill(signal);
       expect((await ending).exitCode, args.join(' ')).to.equal(exitCode);
     }
+  });
+
+  it('says in hints how it was started, also from a folder that is not in the PATH', async () => {
+    const folder = join(temporaryFolder(), 'a folder');
+    write(join(folder, 'bin/llmp'), LAUNCHER, 0o755);
+    mkdirSync(join(folder, 'libexec'));
+    symlinkSync(process.execPath, join(folder, 'bin/node'));
+    symlinkSync(BUNDLE, join(folder, 'libexec/llmp'));
+    const hint = async (program: string, path = '') => {
+      const { stderr } = await promisify(execFile)('sh', ['-c', '"$0" token lst || true', program], {
+        env: { PATH: `${path}${process.env.PATH ?? ''}` },
+      });
+      return /See: (.*) help token$/m.exec(stderr)?.[1];
+    };
+    const launcher = join(folder, 'bin/llmp');
+    expect(await hint(launcher)).to.equal(`'${launcher}'`);
+    expect(await hint('llmp', `${folder}/bin:`)).to.equal('llmp');
+    const linked = temporaryFolder();
+    symlinkSync(launcher, join(linked, 'llmp'));
+    expect(await hint(join(linked, 'llmp'))).to.equal(`'${launcher}'`);
+    expect(await hint('llmp', `${linked}:`)).to.equal('llmp');
+    expect((await ended(start(['token', 'lst']))).err).to.include(`See: node '${MAIN}' help token`);
   });
 
   it('exits silently with 141 when the reader of its output is gone', async () => {
