@@ -14,7 +14,9 @@ describe('the support of a release of Node.js', () => {
       advice: 'Install Node.js 24, or a newer llmp if Node.js came with it',
     });
     expect(endOfSupport('24.21.0', at('2028-04-30T12:00:00Z'))).to.equal(null);
-    expect(endOfSupport('24.21.0', at('2028-05-01T00:00:00Z'))?.advice).to.match(
+    expect(endOfSupport('24.21.0', at('2028-05-01T00:00:00Z'))?.advice).to.match(/^Install Node\.js 26,/);
+    expect(endOfSupport('26.10.0', at('2029-04-30T12:00:00Z'))).to.equal(null);
+    expect(endOfSupport('26.10.0', at('2029-05-01T00:00:00Z'))?.advice).to.match(
       /^Install a newer release of Node\.js/,
     );
   });
