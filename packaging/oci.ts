@@ -48,7 +48,12 @@ export function writeImage(
     }));
     // The archive names one index, and that the image of each platform: a tool then takes the one of its machine.
     const index = writeBlob(layout, INDEX, { schemaVersion: 2, mediaType: INDEX, manifests: images });
-    const named = { ...index, annotations: { 'org.opencontainers.image.ref.name': manifest.version } };
+    const annotations = {
+      'org.opencontainers.image.ref.name': manifest.version,
+      // The name after `docker load` and `podman load`, so that both find `llmp:VERSION`.
+      'io.containerd.image.name': `docker.io/library/${PROGRAM}:${manifest.version}`,
+    };
+    const named = { ...index, annotations };
     write(join(layout, 'index.json'), json({ schemaVersion: 2, mediaType: INDEX, manifests: [named] }));
     write(join(layout, 'oci-layout'), json({ imageLayoutVersion: '1.0.0' }));
     const path = join(into, `${PROGRAM}-${manifest.version}-oci.tar`);

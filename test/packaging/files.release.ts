@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto';
 import { chownSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { packageRoot } from '../../config/package-root.js';
+import { readVersion } from '../../config/version.js';
 import { textIn } from '../../packaging/files.js';
 import { installNodeRuntimes, nodeRuntime } from '../../packaging/node-runtime.js';
 import { type Target, TARGETS } from '../../packaging/targets.js';
@@ -108,7 +109,13 @@ function image(target: Target): void {
   });
 
   it('has digests, sizes and layers as stated', () => {
-    const { manifests } = parsed(readFileSync(join(layout, 'index.json'))) as { manifests: [Blob] };
+    const { manifests } = parsed(readFileSync(join(layout, 'index.json'))) as {
+      manifests: [Blob & { annotations: Record<string, string> }];
+    };
+    expect(manifests[0].annotations).to.deep.equal({
+      'org.opencontainers.image.ref.name': readVersion(),
+      'io.containerd.image.name': `docker.io/library/llmp:${readVersion()}`,
+    });
     const index = parsed(blob(manifests[0])) as { manifests: (Blob & { platform: object })[] };
     expect(index.manifests.map(({ platform }) => platform)).to.deep.equal([
       { architecture: 'amd64', os: 'linux' },
