@@ -1,4 +1,4 @@
-/** V8's heap: the young generation has the same sizes however the daemon is started, and requests stay out of the old one. */
+/** The memory of the process: V8's young generation has the same sizes however the daemon is started, requests stay out of the old one, and no module is loaded in vain. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
@@ -66,19 +66,57 @@ describe('the young generation of V8', function () {
   });
 });
 
+describe('the memory of modules', function () {
+  this.timeout(60_000);
+  it('Sequelize is loaded only by a start that migrates', async () => {
+    const folder = temporaryFolder();
+    for (const isFirst of [true, false]) {
+      const daemon = await ServedDaemon.start({
+        program: BUNDLED_PROGRAM,
+        dir: folder,
+        atSignal: writeScripts(folder),
+      });
+      try {
+        expect((await written(folder, [daemon.pid])).join('').includes('/sequelize/lib/sequelize.js')).to.equal(isFirst);
+      } finally {
+        await daemon.stop();
+      }
+    }
+  });
+});
+
+/** A program that writes the URLs of all scripts of its process. */
+const writeScripts = (folder: string) => `
+  const { Session } = process.getBuiltinModule('node:inspector');
+  const session = new Session();
+  session.connect();
+  const urls = [];
+  session.on('Debugger.scriptParsed', ({ params }) => urls.push(params.url));
+  session.post('Debugger.enable');
+  session.disconnect();
+  ${writeToFile(folder, 'urls.join()')}`;
+
 const together = <T>(work: () => Promise<T>): Promise<T[]> => Promise.all(Array.from({ length: AT_ONCE }, work));
 
 /** A program that writes the size of a space of the heap to a file that is named after the process. */
 const writeSize = (folder: string, name = 'new_space') => `
   const { getHeapSpaceStatistics } = process.getBuiltinModule('node:v8');
   const { space_size } = getHeapSpaceStatistics().find((space) => space.space_name === '${name}');
-  process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(folder)} + '/' + process.pid, space_size + '\\n');`;
+  ${writeToFile(folder, 'space_size')}`;
 
-async function sizesMb(folder: string, pids: readonly number[]): Promise<number[]> {
+function writeToFile(folder: string, expression: string): string {
+  return `process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(folder)} + '/' + process.pid, ${expression} + '\\n');`;
+}
+
+const sizesMb = async (folder: string, pids: readonly number[]) =>
+  (await written(folder, pids)).map((size) => Number(size) / MB);
+
+/** What each process writes at the signal. */
+async function written(folder: string, pids: readonly number[]): Promise<string[]> {
   const paths = pids.map((pid) => join(folder, String(pid)));
   for (const path of paths) rmSync(path, { force: true });
   for (const pid of pids) process.kill(pid, 'SIGUSR2');
   const isWritten = (path: string) => existsSync(path) && readFileSync(path, 'utf8').endsWith('\n');
-  await eventually('each process has written its size', () => paths.every(isWritten));
-  return paths.map((path) => Number(readFileSync(path, 'utf8')) / MB);
+  await eventually('each process has written', () => paths.every(isWritten));
+  return paths.map((path) => readFileSync(path, 'utf8'));
 }
