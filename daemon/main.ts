@@ -30,7 +30,7 @@ import { type AdjustableLog, createLog } from './process/log.js';
 import { healthSummaryOf } from './compose/status.js';
 import { Supervisor } from './process/supervisor.js';
 import { SystemdNotify, takeSupervision } from './process/systemd-notify.js';
-import { growYoungGeneration, YOUNG_GENERATION_FLAGS } from './process/young-generation.js';
+import { growYoungGeneration, V8_FLAGS } from './process/v8.js';
 
 export interface DaemonOptions {
   /** The path of a file with settings. The environment overrides it. */
@@ -83,7 +83,7 @@ function checkSettings({ env, ...more }: Sources, { check, printConfig }: Daemon
 
 /** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
 async function serve(read: () => Loaded): Promise<number> {
-  for (const flag of YOUNG_GENERATION_FLAGS) setFlagsFromString(flag);
+  for (const flag of V8_FLAGS) setFlagsFromString(flag);
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
   const { settings, reloadable, warnings } = loaded;

@@ -32,7 +32,7 @@ export const daemonCommand = command({
   },
   async run({ shell, options: { envFile, check = false, printConfig = false } }) {
     if (!check && !printConfig) outliveReader(shell);
-    // Nearly all that loading allocates survives, and V8 would enlarge the young generation for it: see daemon/process/young-generation.ts.
+    // Nearly all that loading allocates survives, and V8 would enlarge the young generation for it: see daemon/process/v8.ts.
     setFlagsFromString('--semi-space-growth-factor=1');
     const { runDaemon } = await import('../../daemon/main.js');
     return runDaemon({ check, printConfig, ...(envFile === undefined ? {} : { envFile }) });

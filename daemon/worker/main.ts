@@ -5,11 +5,11 @@ import { readVersion } from '../../config/version.js';
 import { realClock } from '../process/clock.js';
 import { nextCrash } from '../process/ending.js';
 import { createLog } from '../process/log.js';
-import { growYoungGeneration, YOUNG_GENERATION_FLAGS } from '../process/young-generation.js';
+import { growYoungGeneration, V8_FLAGS } from '../process/v8.js';
 import { PrimaryLink } from '../store/ipc/primary-link.js';
 import type { WorkerOptions } from './run.js';
 
-for (const flag of YOUNG_GENERATION_FLAGS) setFlagsFromString(flag);
+for (const flag of V8_FLAGS) setFlagsFromString(flag);
 const { runWorker } = await import('./run.js');
 // The primary gets these signals too, and decides. A terminal and systemd send them to all processes.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
