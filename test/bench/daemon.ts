@@ -22,13 +22,15 @@ export interface Daemon extends Service {
   targetWithToken(maxRequests: number): Promise<Target>;
 }
 
-/** @param settings in addition to those that every daemon has. */
+/** The database was migrated by an earlier start, as nearly always. @param settings in addition to those that every daemon has. */
 export async function startDaemon(
   bench: Bench,
   upstreamUrl: string,
   settings: Record<string, string> = {},
 ): Promise<Daemon> {
-  const service = await spawnDaemon(bench, upstreamUrl, join(temporaryFolder(), 'llmp.db'), settings);
+  const databasePath = join(temporaryFolder(), 'llmp.db');
+  await (await spawnDaemon(bench, upstreamUrl, databasePath)).stop();
+  const service = await spawnDaemon(bench, upstreamUrl, databasePath, settings);
   const { url } = service;
   const project = await manage<WireProject>(url, 'POST', '/manage/projects', {
     name: 'bench',

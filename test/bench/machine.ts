@@ -95,15 +95,22 @@ function readStat(): string {
   }
 }
 
-/** The resident memory of a process, now or at its highest so far; NaN without /proc. */
-export function rssMb(pid: number, which: 'now' | 'highest'): number {
-  const field = { now: /^VmRSS:\s*(\d+) kB$/m, highest: /^VmHWM:\s*(\d+) kB$/m }[which];
+const MEMORY_FIELDS = { now: 'VmRSS', highest: 'VmHWM', ofFiles: 'RssFile' } as const;
+
+/** The resident memory of a process: now, at its highest so far, or now of the files that it has mapped; NaN without /proc. */
+export function rssMb(pid: number, which: keyof typeof MEMORY_FIELDS): number {
+  const field = new RegExp(`^${MEMORY_FIELDS[which]}:\\s*(\\d+) kB$`, 'm');
   return (Number(field.exec(readProc(pid, 'status') ?? '')?.[1]) * 1024) / 1e6;
 }
 
-/** The resident memory of a process and its descendants. */
-export const rssOfTreeMb = (pid: number): number =>
-  rssMb(pid, 'now') + childrenOf(pid).reduce((sum, child) => sum + rssOfTreeMb(child), 0);
+/** The resident memory of a process and its descendants. They share the files that they map, nearly all of it Node.js: these count once. */
+export function memoryOfTreeMb(pid: number): number {
+  const pids = treeOf(pid);
+  const own = pids.reduce((sum, each) => sum + rssMb(each, 'now') - rssMb(each, 'ofFiles'), 0);
+  return own + Math.max(...pids.map((each) => rssMb(each, 'ofFiles')));
+}
+
+const treeOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(treeOf)];
 
 function readProc(pid: number, file: string): string | null {
   try {

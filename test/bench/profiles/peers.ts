@@ -7,7 +7,7 @@ import { FORWARDER, startBaselines, startProvider, type Measurable } from '../ba
 import { startDaemon } from '../daemon.js';
 import { type Figure, median, type Row } from '../figures.js';
 import { probe, type Target } from '../load.js';
-import { rssOfTreeMb } from '../machine.js';
+import { memoryOfTreeMb } from '../machine.js';
 import { startPeers } from '../peer-programs.js';
 import { Failure } from '../processes.js';
 import { CHAT, LONG_CHAT, MODELS } from '../requests.js';
@@ -75,7 +75,7 @@ export async function peers(bench: Bench): Promise<Report> {
     await ours(DAEMON, {}),
     await ours(ALL_CORES, { WORKERS: 'auto' }),
   ];
-  const idle = new Map(contenders.map(({ name, service }) => [name, rssOfTreeMb(service.pid)]));
+  const idle = new Map(contenders.map(({ name, service }) => [name, memoryOfTreeMb(service.pid)]));
 
   const rows: Row[] = [];
   const figures: Figure[] = [];
@@ -93,7 +93,7 @@ export async function peers(bench: Bench): Promise<Report> {
   for (const { name, service } of contenders) {
     if (name === DIRECT) continue;
     figures.push({ what: `memory of ${name}, idle`, value: idle.get(name) ?? NaN, unit: 'MB' });
-    figures.push({ what: '… after all workloads', value: rssOfTreeMb(service.pid), unit: 'MB' });
+    figures.push({ what: '… after all workloads', value: memoryOfTreeMb(service.pid), unit: 'MB' });
   }
   return { rows, figures };
 }

@@ -10,7 +10,7 @@ import { FORWARDER, type Measurable, startForwarder, startProvider } from '../ba
 import { startDaemon } from '../daemon.js';
 import { type Figure, median, type Row } from '../figures.js';
 import { load, probe } from '../load.js';
-import { rssOfTreeMb } from '../machine.js';
+import { memoryOfTreeMb } from '../machine.js';
 import { compare, ratio, type RoundResult, type Rounds, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 import { startOnce } from './startup.js';
@@ -33,7 +33,7 @@ export async function runtimes(bench: Bench): Promise<Report> {
   const all: Runtime[] = [];
   for (const node of bench.options.nodes) all.push(await startRuntime({ ...bench, node }, provider.url));
   await sleep(bench.options.settleSeconds * 1_000);
-  for (const runtime of all) runtime.idleMb = rssOfTreeMb(runtime.daemon.service.pid);
+  for (const runtime of all) runtime.idleMb = memoryOfTreeMb(runtime.daemon.service.pid);
 
   const chats = await compare(
     bench,
@@ -42,7 +42,7 @@ export async function runtimes(bench: Bench): Promise<Report> {
   const cached: Measurable[] = [];
   for (const { daemon } of all) cached.push(await withStoredChat(daemon));
   const hits = await compare(bench, cached);
-  const afterLoad = all.map(({ daemon }) => rssOfTreeMb(daemon.service.pid));
+  const afterLoad = all.map(({ daemon }) => memoryOfTreeMb(daemon.service.pid));
   for (const { forwarder, daemon } of all) {
     await forwarder.service.stop();
     await daemon.service.stop();
@@ -117,7 +117,7 @@ async function memoryOfWorkers({ bench }: Runtime, upstreamUrl: string): Promise
   const target = await daemon.targetWithToken(0);
   const { rounds, seconds } = bench.options;
   await load(bench, target, { ...bench.options, seconds: rounds * seconds });
-  const mb = rssOfTreeMb(daemon.pid);
+  const mb = memoryOfTreeMb(daemon.pid);
   await daemon.stop();
   return mb;
 }

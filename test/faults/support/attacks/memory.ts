@@ -1,7 +1,7 @@
 /** The memory of an attacked daemon and its workers, while it is attacked. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { rssMb, rssOfTreeMb } from '../../../bench/machine.js';
+import { rssMb, memoryOfTreeMb } from '../../../bench/machine.js';
 import { forgetPeak } from '../measured-daemon.js';
 import type { HeapSize } from './heap-probe.js';
 
@@ -41,7 +41,7 @@ export class Memory {
   now(): Sizes {
     const heaps = readdirSync(this.#folder).map((name) => heapOf(join(this.#folder, name)));
     return {
-      rssMb: rssOfTreeMb(this.#pid),
+      rssMb: memoryOfTreeMb(this.#pid),
       heapMb: Math.max(0, ...heaps.map(({ heapMb }) => heapMb)),
       externalMb: Math.max(0, ...heaps.map(({ externalMb }) => externalMb)),
     };
