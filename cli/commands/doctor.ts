@@ -35,13 +35,20 @@ export async function diagnose(
   envFile: string | undefined,
   signal?: AbortSignal,
 ): Promise<Finding[]> {
-  const { shell, output } = asking;
-  const { runDoctor } = await import('../../daemon/ops/doctor.js');
+  const { shell, output, globals } = asking;
+  const { limitFor, runDoctor } = await import('../../daemon/ops/doctor.js');
   const env = await daemonEnvironment(asking, envFile);
   const more = [daemonChecks(asking, { env, envFile }), terminalChecks(shell)];
   return output.during(
     'running checks',
-    runDoctor({ env, envFile, now: shell.now(), more, ...(signal && { signal }) }),
+    runDoctor({
+      env,
+      envFile,
+      now: shell.now(),
+      more,
+      limitMs: limitFor(globals.timeout ?? 0),
+      ...(signal && { signal }),
+    }),
   );
 }
 

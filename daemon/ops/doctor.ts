@@ -19,6 +19,9 @@ export type { CheckGroup, Finding };
 // Longer than the timeouts of the checks themselves, whose findings say more than a timeout of the whole group.
 const LIMIT_MS = 6_000;
 
+/** The time limit of a group, two of whose checks may wait for as long. */
+export const limitFor = (timeoutMs: number) => Math.max(LIMIT_MS, 2 * timeoutMs);
+
 export interface DoctorOptions {
   env: NodeJS.ProcessEnv;
   envFile: string | undefined;
@@ -105,7 +108,7 @@ async function runWithin(limitMs: number, { check, run }: CheckGroup, signal?: A
     failed(
       check,
       `no response within ${limitMs / 1000} s`,
-      'Check whether the service or the disk that it needs hangs',
+      'Check whether the service or the disk that it needs hangs, or raise --timeout',
     ),
   );
   finished.abort();

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
-import { runDoctor, type Finding } from '../../daemon/ops/doctor.js';
+import { type Finding, limitFor, runDoctor } from '../../daemon/ops/doctor.js';
 import { schemaFinding } from '../../daemon/ops/doctor-database.js';
 import { canary, canaryEncryptionKey } from '../support/canaries.js';
 import { selfSigned } from '../support/certificates.js';
@@ -491,6 +491,8 @@ describe('llmp doctor', () => {
     const of = (check: string) => findings.filter((each) => each.check === check).map(({ evidence }) => evidence);
     expect(of('upstream')).to.deep.equal(['no response within 0.5 s']);
     expect(of('node')).to.have.lengthOf(1);
+    expect(findings.find(({ check }) => check === 'upstream')?.advice).to.include('raise --timeout');
+    expect([0, 1_000, 120_000].map(limitFor)).to.deep.equal([6_000, 6_000, 240_000]);
   });
 
   it('warns of a Node.js that gets no security fixes, and says what to install', async () => {

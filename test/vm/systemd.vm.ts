@@ -240,7 +240,7 @@ describe('on a real systemd', function () {
     await withToken('project create --name web --key-file /root/key');
     token = await withToken('token generate --quiet');
     await expectForwarded();
-    await machine.succeed(`llmp doctor --env-file ${ENV}`);
+    await machine.succeed(`llmp doctor --timeout 2m --env-file ${ENV}`); // An emulated processor is slow.
     await machine.succeed('apt-get purge --yes llmp');
     await expectNothingLeft();
   });
