@@ -1,9 +1,10 @@
 /** One daemon and one provider for all agents, and what each agent does with them. */
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { join, relative } from 'node:path';
 import { expect } from 'chai';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import { entriesBelow } from '../../packaging/files.js';
 import { canary, secretsIn } from '../support/canaries.js';
 import { ConnectProxy } from '../support/connect-proxy.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
@@ -223,8 +224,6 @@ export class Scene {
 }
 
 const filesWithToken = (home: string): string[] =>
-  readdirSync(home, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ parentPath, name }) => join(parentPath, name))
-    .filter((path) => secretsIn(readFileSync(path)).some(({ kind }) => kind === 'token'))
-    .map((path) => relative(home, path));
+  entriesBelow(home)
+    .filter(({ entry, path }) => entry.isFile() && secretsIn(readFileSync(path)).some(({ kind }) => kind === 'token'))
+    .map(({ path }) => relative(home, path));

@@ -1,15 +1,23 @@
 import { expect } from 'chai';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { mintSecret, obfuscate } from '../../daemon/core/token.js';
 import { llmp } from '../cli/captured.js';
 import { answerJson, startStandIn } from '../cli/stand-in.js';
 import { canary, canaryEncryptionKey, KINDS, secretsIn } from '../support/canaries.js';
-import { MANAGEMENT_TOKEN, recordingLog, startDaemon, type TestDaemon, UPSTREAM_KEY } from '../support/daemon.js';
+import {
+  MANAGEMENT_TOKEN,
+  recordingLog,
+  startDaemon,
+  temporaryFolder,
+  type TestDaemon,
+  UPSTREAM_KEY,
+} from '../support/daemon.js';
 import { inspect, inspectFiles, inspector, leaksOf, permit } from '../support/leaks.js';
 import { json, type Provider, startProvider } from '../support/provider.js';
 
@@ -152,6 +160,27 @@ describe('I: the scan for leaks', () => {
         'a sink of this test: management',
         'another sink of this test: upstream',
       ]);
+    });
+
+    it('I01 secrets in another folder that a link leads to', async () => {
+      const other = mkdtempSync(join(tmpdir(), 'llmp-scan-'));
+      const folder = temporaryFolder();
+      try {
+        writeFileSync(join(other, 'found'), canary('upstream'));
+        symlinkSync(other, join(folder, 'link'));
+        expect(
+          await leaksOf(() => {
+            inspectFiles(other);
+          }),
+        ).to.have.length(1);
+        expect(
+          await leaksOf(() => {
+            inspectFiles(folder);
+          }),
+        ).to.deep.equal([]);
+      } finally {
+        rmSync(other, { recursive: true });
+      }
     });
 
     it('I01 nothing in the next test', async () => {

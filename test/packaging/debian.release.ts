@@ -1,10 +1,10 @@
 /** The Debian package, installed in fresh roots of the releases of Debian. systemd does not run there: see test/vm. */
 import { expect } from 'chai';
 import { type ChildProcess, execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { packageRoot } from '../../config/package-root.js';
-import { textIn } from '../../packaging/files.js';
+import { entriesBelow, textIn } from '../../packaging/files.js';
 import { canary } from '../support/canaries.js';
 import { permit } from '../support/leaks.js';
 import { eventually } from '../support/eventually.js';
@@ -26,8 +26,8 @@ function documented(name: string): string[] {
 }
 
 function filesIn(root: string): string[] {
-  return readdirSync(root, { recursive: true, withFileTypes: true })
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+  return entriesBelow(root)
+    .map(({ path }) => relative(root, path))
     .filter((path) => !OF_PACKAGING.test(path))
     .sort();
 }

@@ -4,11 +4,12 @@
  * Only findings take memory: a text is scanned as it passes, a stream together with as much of its past as a secret can be long.
  */
 import { ChildProcess } from 'node:child_process';
-import { closeSync, fstatSync, openSync, readdirSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { basename, join } from 'node:path';
+import { basename } from 'node:path';
 import type { Readable } from 'node:stream';
+import { entriesBelow } from '../../packaging/files.js';
 import { type Found, MAX_ENCODED_LENGTH, secretsIn } from './canaries.js';
 
 export interface Leak {
@@ -223,17 +224,16 @@ export function inspectFolders(): void {
   folders.clear();
 }
 
-/** Scans the bytes of every file in a folder. @param except a file that is scanned later. */
+/** Scans the bytes of every file in a folder, but follows no link. @param except a file that is scanned later. */
 export function inspectFiles(folder: string, except?: string): void {
-  for (const entry of entriesOf(folder)) {
-    const path = join(entry.parentPath, entry.name);
+  for (const { entry, path } of entriesOf(folder)) {
     if (entry.isFile() && path !== except) inspectFile(path);
   }
 }
 
 function entriesOf(folder: string) {
   try {
-    return readdirSync(folder, { recursive: true, withFileTypes: true });
+    return entriesBelow(folder);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return []; // Its owner has removed it.
     throw error;
