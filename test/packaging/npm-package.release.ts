@@ -90,7 +90,9 @@ describe('the npm package', function () {
     let out = '';
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (text: Buffer) => (out += text.toString()));
     try {
-      await eventually(`${args.join(' ')} is ready`, () => ready.test(out), 30_000);
+      await eventually(`${args.join(' ')} is ready`, () => ready.test(out), 300_000).catch((error: unknown) => {
+        throw new Error(out, { cause: error });
+      });
       await use(out);
       child.kill('SIGINT');
       expect((await ended)[0], out).to.be.oneOf([0, 130]);
