@@ -8,23 +8,22 @@ const FOLDER = join(__dirname, '../dist/test');
 /** Rings of their own. */
 const APART = /^(?:deployments|sdks|agents|clients)\//;
 
-/** Tests that speak no HTTP, or speak it as other tests do: a newer release of Node.js is unlikely to change their results. */
+/** Tests that speak no HTTP, or speak it as other tests do: another release of Node.js is unlikely to change their results. */
 const INDEPENDENT_OF_PLATFORM = /^(?:cli|config|console|core|house|metrics|tui)\//;
 
 /** The newest release of Node.js that is supported. */
-const NEWEST = 24;
+const NEWEST = 26;
 
 /** Whether a file starts other programs, or skips tests where such a program is missing. */
 const needsPrograms = (file) =>
   /\bthis\.skip\(|\bWITHOUT|node:child_process/.test(readFileSync(join(FOLDER, file), 'utf8'));
 
 /**
- * Which files run on a release that is newer than the oldest supported one. The newest release gets every file that touches
- * connections, files or databases, and half of the others. A release in between gets half of all files, because most of what
- * it changed is in the newest one too. Together the two releases run every file. The one in between also gets each file that
- * needs programs: `.ci/run` runs it without any, where such a file must skip its tests and not fail.
+ * Which files run on another release than the one that runs all. The newest supported release gets every file that touches
+ * connections, files or databases, and half of the others; the oldest gets half of all files. Together they run every file. The
+ * oldest also gets each file that needs programs: `.ci/run` runs it without any, where such a file must skip its tests and not fail.
  */
-const isForNewer = (file, index, major) =>
+const isForOther = (file, index, major) =>
   index % 2 === (major / 2) % 2 || (major === NEWEST ? !INDEPENDENT_OF_PLATFORM.test(file) : needsPrograms(file));
 
 /** More than twice what the temporary files of the quick tests take together. */
@@ -63,7 +62,7 @@ exports.inMemory = () => {
 /**
  * @param ending of the files, such as `.test.js`.
  * @param longest the files, or folders, that take longest. They come first: none of them is to be left alone at the end.
- * @param major the release of Node.js, if it is a newer one: then a part of the files runs.
+ * @param major the release of Node.js, if it is not the one that runs all: then a part of the files runs.
  * @returns a configuration of mocha.
  */
 exports.ring = (ending, longest, major) => {
@@ -79,7 +78,7 @@ exports.ring = (ending, longest, major) => {
     spec: readdirSync(FOLDER, { recursive: true })
       .filter((file) => file.endsWith(ending) && !APART.test(file))
       .sort()
-      .filter((file, index) => major === undefined || isForNewer(file, index, major))
+      .filter((file, index) => major === undefined || isForOther(file, index, major))
       .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
       .map((file) => `dist/test/${file}`),
   };

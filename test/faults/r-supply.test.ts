@@ -108,7 +108,9 @@ describe('R: dependencies', () => {
     expect(root.engines).to.deep.equal(manifest.engines);
     expect(textOf('.npmrc')).to.match(/^engine-strict=true$/m);
     expect(textOf('README.md')).to.include('Node.js 20.19 or newer');
-    expect(textOf('.ci/run')).to.match(/^ *for version in 22 24; do$/m);
+    expect(textOf('.ci/run'))
+      .to.match(/^ *for version in 20 26; do$/m)
+      .and.to.match(/^node24=.* -p node@24 /m);
   });
 
   for (const [name, floor] of Object.entries(FLOORS)) {

@@ -1,4 +1,4 @@
-/** The tests that run in process, as far as a newer release of Node.js than the oldest supported one may change what they come to. */
+/** The tests that run in process, as far as the oldest or the newest supported release of Node.js may change their results. */
 const { versions } = require('node:process');
 const { ring } = require('./ring.cjs');
 
