@@ -88,7 +88,7 @@ export class WorkerProcesses {
   #start(number: number): void {
     if (this.#isStopping) return;
     const { clock, log, onStarted } = this.#options;
-    const forked = cluster.fork({ MALLOC_ARENA_MAX });
+    const forked = cluster.fork();
     const ended = new Promise<void>((resolve) => {
       forked.once('exit', (code: number | null, signal: string | null) => {
         this.#living.delete(number);
@@ -122,9 +122,6 @@ export class WorkerProcesses {
     });
   }
 }
-
-/** Fewer heaps of glibc than threads that V8 compiles in: of each it keeps some megabytes. The operator can choose another number. */
-const { MALLOC_ARENA_MAX = '2' } = process.env;
 
 /** All workers together may take as much memory as one process would, unless the operator has set a limit. */
 function heapOptions(count: number, execArgv: readonly string[]): string[] {
