@@ -139,7 +139,7 @@ function onDebian(suite: Suite): void {
     const upstreamKey = canary('upstream');
     const unit = textOf('usr/lib/systemd/system/llmp.service');
     const command = /^ExecStart=(.*)$/m.exec(unit)?.[1] ?? '';
-    expect(command).to.match(/^\/usr\/lib\/llmp\/bin\/node /);
+    expect(command).to.match(/^\/usr\/bin\/llmp daemon /);
     const port = await freePort();
     writeFileSync(
       join(debian.root, 'etc/llmp/llmp.env'),
