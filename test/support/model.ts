@@ -319,7 +319,9 @@ function migratedTemplate(): Promise<string> {
     await new Migrator(database, '0.1.0').up();
     await database.close();
     // Everything is in the one file that is copied.
-    await (await database.loadSequelize()).query('PRAGMA journal_mode = DELETE');
+    const writer = new SqliteWriter(path);
+    await writer.run('PRAGMA journal_mode = DELETE');
+    await writer.close();
     await database.close();
     return path;
   })();
