@@ -13,6 +13,8 @@ export interface Measurable {
   name: string;
   service: Service;
   target: Target;
+  /** The same with a token whose requests are counted up to a cap; missing if there is none. */
+  capped?: Target;
 }
 
 export const FORWARDER = 'bare undici forwarder';

@@ -3,6 +3,7 @@
  *
  *   BENCH_PEER_1="NAME=COMMAND"   the command listens on 127.0.0.1:{port} and forwards to {upstream}, a base URL without /v1
  *   BENCH_PEER_1_KEY=KEY          optional: what its clients send as their bearer token
+ *   BENCH_PEER_1_CAPPED_KEY=KEY   optional: a key whose requests are counted up to a cap, which must be far away
  *   BENCH_PEER_1_READY=PATH       optional: a path that responds when it is ready; / by default
  *
  * Up to BENCH_PEER_9. A command is split at spaces; there is no shell.
@@ -31,8 +32,10 @@ export async function startPeers({ processes, cores }: Bench, upstreamUrl: strin
     const url = `http://127.0.0.1:${port}`;
     const answersAt = url + (process.env[`${variable}_READY`] ?? '/');
     const service = await processes.start({ name, command, args, cores: cores.measured }, { answersAt });
-    const key = process.env[`${variable}_KEY`] ?? 'sk-no-key';
-    peers.push({ name, service, target: { url, headers: { authorization: `Bearer ${key}` } } });
+    const targetOf = (key: string) => ({ url, headers: { authorization: `Bearer ${key}` } });
+    const target = targetOf(process.env[`${variable}_KEY`] ?? 'sk-no-key');
+    const cappedKey = process.env[`${variable}_CAPPED_KEY`];
+    peers.push({ name, service, target, ...(cappedKey !== undefined && { capped: targetOf(cappedKey) }) });
   }
   return peers;
 }

@@ -21,10 +21,12 @@ const DAEMON = 'llmp';
 const ALL_CORES = 'llmp, WORKERS=auto';
 
 const CHATS = 'small chat';
+const CAPPED = 'small chat, capped';
 const HITS = 'hits';
 const REFUSALS = 'refusals';
 const ONE_BY_ONE = 'small chat, one connection';
 
+const FAR_CAP = 1_000_000_000;
 const CACHED = { 'cache-control': 'public, max-age=86400' };
 // Well-formed, so that it is not refused for its form.
 const UNKNOWN_TOKEN = { authorization: `Bearer sk-wt-${'0'.repeat(43)}` };
@@ -35,6 +37,8 @@ interface Workload {
   target: (of: Target) => Target;
   /** Only contenders that do this take part: those that have a cache, or refuse tokens. */
   isOptional?: boolean;
+  /** With a cap. Only contenders that have one take part. */
+  isCapped?: boolean;
   /** Only the daemon with and without workers takes part. */
   isOurs?: boolean;
   /** Otherwise as many as the options say. */
@@ -43,6 +47,7 @@ interface Workload {
 
 const WORKLOADS: readonly Workload[] = [
   { name: CHATS, target: (of) => of },
+  { name: CAPPED, target: (of) => of, isCapped: true },
   { name: 'prompt of 64 KB', target: (of) => ({ ...of, asked: LONG_CHAT }) },
   {
     name: HITS,
@@ -66,7 +71,12 @@ export async function peers(bench: Bench): Promise<Report> {
   const settings = { HTTP_CACHE_ENABLED: 'true', HTTP_CACHE_BACKEND: 'memory', HTTP_CACHE_DEFAULT_TTL: '86400' };
   const ours = async (name: string, more: Record<string, string>): Promise<Measurable> => {
     const service = await startDaemon(bench, provider.url, { ...settings, ...more });
-    return { name, service, target: await service.targetWithToken(0) };
+    return {
+      name,
+      service,
+      target: await service.targetWithToken(0),
+      capped: await service.targetWithToken(FAR_CAP),
+    };
   };
   const contenders: Measurable[] = [
     { name: DIRECT, service: provider, target: { url: provider.url, headers: {} } },
@@ -100,13 +110,15 @@ export async function peers(bench: Bench): Promise<Report> {
 
 /** The contenders that can do this. @throws if one fails in a workload that is not optional. */
 async function participants(
-  { name, target, isOptional = false, isOurs = false }: Workload,
+  { name, target, isOptional = false, isCapped = false, isOurs = false }: Workload,
   contenders: readonly Measurable[],
 ) {
   const all: Measurable[] = [];
   for (const contender of contenders) {
     if (isOurs && contender.name !== DAEMON && contender.name !== ALL_CORES) continue;
-    const wanted = target(contender.target);
+    const given = isCapped ? contender.capped : contender.target;
+    if (given === undefined) continue;
+    const wanted = target(given);
     try {
       await (wanted.isHit ? probeHit(wanted) : probe(wanted));
       all.push({ ...contender, target: wanted });
