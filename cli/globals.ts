@@ -53,6 +53,10 @@ export function formatOf(globals: Globals, env: NodeJS.ProcessEnv): Format {
   return known;
 }
 
+/** Whether the format is a table because that was requested, rather than by default. */
+export const isTableRequested = ({ output }: Globals, { LLMP_OUTPUT }: NodeJS.ProcessEnv): boolean =>
+  (output ?? LLMP_OUTPUT) === 'table';
+
 /** The output format requested by a command line that could not be parsed, so that a script that asked for JSON gets the error as JSON. */
 export function formatIn(argv: readonly string[]): NamedFormat | undefined {
   const end = argv.indexOf('--');

@@ -9,6 +9,8 @@ export interface OutputOptions extends MessageOptions {
   /** For the formats that need a library. */
   renderer?: Renderer | undefined;
   color: boolean;
+  /** Whether a table was requested: it is one even if stdout is not a terminal. */
+  isTableRequested?: boolean;
   /** Whether tables that are longer than the screen are shown with a pager. */
   pager: boolean;
 }
@@ -41,7 +43,7 @@ export class Output extends Messages {
 
   /** @param whole the JSON value, if it is not simply the array of items. */
   async list<T extends object>(items: readonly T[], view: View<T>, whole: unknown = items): Promise<void> {
-    if (this.#isForPeople) {
+    if (this.isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const lines = [...items, ...(view.summary?.(items) ?? [])];
       const render = await this.#renderOptions();
@@ -51,7 +53,7 @@ export class Output extends Messages {
 
   /** Writes a single item: in JSON an object rather than an array, on a terminal all of its fields. */
   async one<T extends object>(item: T, view: View<T>): Promise<void> {
-    if (this.#isForPeople) {
+    if (this.isForPeople || (view.isReport && this.format === 'table')) {
       const { detailOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
       await this.#writePaged(detailOf(item, view, render), render);
@@ -65,7 +67,7 @@ export class Output extends Messages {
   async stream<T extends object>(item: T, view: View<T>): Promise<void> {
     const isFirst = !this.#hasStreamed;
     this.#hasStreamed = true;
-    if (this.#isForPeople) {
+    if (this.isForPeople) {
       const { lineOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
       if (isFirst) await this.#writeAll(await lineOf(null, view.columns, render));
@@ -85,14 +87,14 @@ export class Output extends Messages {
    * Otherwise it writes as `stream` does, and reports a failure once, when it begins.
    */
   async refresh<T extends object>(item: T, view: View<T>, failure: Failure | null): Promise<void> {
-    if (this.#isForPeople && this.#drawsInPlace) {
+    if (this.isForPeople && this.#drawsInPlace) {
       const { detailOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
       await this.#redraw(detailOf(item, view, render), failure, render);
       return;
     }
     this.#failOnce(failure);
-    if (!this.#isForPeople) {
+    if (!this.isForPeople) {
       await this.stream(item, view);
       return;
     }
@@ -111,7 +113,7 @@ export class Output extends Messages {
     view: View<T>,
     { total, failure }: { total: number; failure: Failure | null },
   ): Promise<void> {
-    if (this.#isForPeople) {
+    if (this.isForPeople) {
       const { tableOf } = await import('../console/table.js');
       const render = await this.#renderOptions();
       const room = Math.max(1, (this.#shell.stdout.rows ?? DEFAULT_ROWS) - ROWS_AROUND);
@@ -149,22 +151,25 @@ export class Output extends Messages {
 
   /** Whether the terminal can redraw in place, and no trace messages are written in between. */
   get #drawsInPlace(): boolean {
-    return this.#shell.env.TERM !== 'dumb' && !this.#options.verbose;
+    return this.#isOnTerminal && this.#shell.env.TERM !== 'dumb' && !this.#options.verbose;
   }
 
   /**
    * Prepares for a long list or a stream, with one line per item.
    *
-   * @param fallback the format, unless CSV or one that evaluates each item was requested.
+   * @param fallback the format, unless another one was requested.
    * @returns a function that writes a batch of items, and resolves when the reader has accepted them.
    */
   linesAs<T extends object>(fallback: 'table' | 'jsonl', view: View<T>): (items: readonly T[]) => Promise<void> {
     const { renderer } = this.#options;
-    const format = this.format === 'csv' ? 'csv' : fallback;
+    // One JSON value for the whole list would have to wait for its end.
+    const format =
+      this.format === 'csv' || this.format === 'id' ? this.format : this.format === 'table' ? fallback : 'jsonl';
+    const isTable = this.isForPeople && (fallback === 'table' || this.#options.isTableRequested);
     let isBegun = false;
     return async (items) => {
-      if (renderer) {
-        for (const item of items) await this.#writeAll(await renderer.next(item));
+      if (renderer || isTable) {
+        for (const item of items) await this.stream(item, view);
         return;
       }
       const text = this.#lines(items, view, items, format);
@@ -189,8 +194,18 @@ export class Output extends Messages {
     });
   }
 
-  get #isForPeople(): boolean {
-    return this.format === 'table' && this.#shell.stdout.isTTY === true;
+  /** Whether the data is a table with titles, rather than lines separated by tabs. */
+  get isForPeople(): boolean {
+    return this.format === 'table' && (this.#isOnTerminal || this.#options.isTableRequested === true);
+  }
+
+  /** Columns of the terminal. In a file or a pipe nothing needs to be cut. */
+  get width(): number {
+    return this.#isOnTerminal ? this.#shell.stdout.columns || DEFAULT_WIDTH : Infinity; // Some pseudo-terminals report 0.
+  }
+
+  get #isOnTerminal(): boolean {
+    return this.#shell.stdout.isTTY === true;
   }
 
   async #rendered<T extends object>(items: readonly T[], view: View<T>, whole: unknown): Promise<string> {
@@ -238,14 +253,13 @@ export class Output extends Messages {
     this.#write(text);
   }
 
-  /** Used only if stdout is a terminal. */
   async #renderOptions(): Promise<RenderOptions> {
     const { default: pc } = await import('picocolors');
-    const { stdout, env } = this.#shell;
+    const { env } = this.#shell;
     return {
-      colors: pc.createColors(this.#options.color && !env.NO_COLOR && env.TERM !== 'dumb'),
+      colors: pc.createColors(this.#isOnTerminal && this.#options.color && !env.NO_COLOR && env.TERM !== 'dumb'),
       ascii: isAscii(env),
-      width: stdout.columns || DEFAULT_WIDTH, // Some pseudo-terminals report 0.
+      width: this.width,
       now: this.#shell.now(),
     };
   }

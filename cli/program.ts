@@ -6,7 +6,7 @@ import { packageRoot } from '../config/package-root.js';
 import type { Invocation } from './command.js';
 import { COMMAND_WORDS } from './commands.js';
 import { destinationOf, serverWithoutContext } from './connection/destination.js';
-import { type Format, formatIn, formatOf } from './globals.js';
+import { type Format, formatIn, formatOf, isTableRequested } from './globals.js';
 import { Input } from './input.js';
 import { Output, type Renderer } from './output.js';
 import { parse } from './parser.js';
@@ -34,6 +34,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       quiet: globals.quiet ?? false,
       verbose: globals.verbose ?? false,
       color: globals.color ?? true,
+      isTableRequested: isTableRequested(globals, env),
       pager: globals.pager ?? true,
       secrets: [globals.managementToken, env.MANAGEMENT_TOKEN],
       commands: COMMAND_WORDS,

@@ -9,7 +9,7 @@ type Colors = ReturnType<typeof createColors>;
 export interface RenderOptions {
   colors: Colors;
   ascii: boolean;
-  /** Columns of the terminal. */
+  /** Columns of the terminal; Infinity if it is not a terminal. */
   width: number;
   /** Milliseconds since the epoch. */
   now: number;
@@ -37,6 +37,8 @@ export interface View<T> {
   /** For tab-separated and CSV output, in this order. */
   fields: readonly (keyof T & string)[];
   columns: readonly TableColumn<T>[];
+  /** Whether its fields have parts, so that it is a line for each field rather than cells, also when piped. */
+  isReport?: boolean;
   /** Lines after the items, for people only: for example their total. */
   summary?(items: readonly T[]): readonly T[];
   /** Labels for people, for fields whose names are not clear enough. */
@@ -152,7 +154,9 @@ function layoutOf<T>(
 ): ColumnLayout {
   const cells = items.map((item): Cell => {
     const whole = visible(column.show(item, render));
-    const text = column.shrinks ? truncated(whole, MAX_SHRINKABLE_WIDTH, render.ascii ? '~' : '…', widthOf) : whole;
+    const text = column.shrinks
+      ? truncated(whole, render.width === Infinity ? Infinity : MAX_SHRINKABLE_WIDTH, render.ascii ? '~' : '…', widthOf)
+      : whole;
     return { text, width: widthOf(text), tint: column.tint?.(item, render) };
   });
   cells.unshift({ text: column.title, width: column.title.length, tint: undefined });

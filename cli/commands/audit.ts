@@ -116,7 +116,7 @@ const tail = command({
     const { follow } = await import('../follow.js');
     const client = await invocation.connect();
     const query = await filter(client);
-    const lines = output.linesAs(output.format === 'table' ? 'table' : 'jsonl', auditView);
+    const lines = output.linesAs('table', auditView);
     return follow(
       invocation,
       (position) => client.auditStream(query, position),

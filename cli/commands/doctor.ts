@@ -60,17 +60,15 @@ export function summaryOf(findings: readonly Finding[]): string {
 }
 
 export async function showFindings(
-  { shell, output }: Pick<DoctorInputs, 'shell' | 'output'>,
+  { output }: Pick<DoctorInputs, 'output'>,
   findings: readonly Finding[],
 ): Promise<void> {
-  const isForPeople = output.format === 'table' && shell.stdout.isTTY === true;
-  const rows = isForPeople ? findings.flatMap((each) => rowsOf(each, shell.stdout.columns || DEFAULT_WIDTH)) : findings;
+  const rows = output.isForPeople ? findings.flatMap((each) => rowsOf(each, output.width)) : findings;
   await output.list(rows, findingView, { ok: !hasFailed(findings), checks: findings });
 }
 
 // ---- for people: evidence is wrapped, with the advice below it
 
-const DEFAULT_WIDTH = 80;
 const MARKS = {
   ok: { glyph: '●', ascii: '*', tint: 'green' },
   warning: { glyph: '▲', ascii: '!', tint: 'yellow' },

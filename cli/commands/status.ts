@@ -117,6 +117,7 @@ const statusView: View<Status> = {
   idOf: ({ server }) => server,
   fields: ['server', 'status', 'missing', 'degraded', 'uptime_s', 'checks', ...FACTS],
   columns: [],
+  isReport: true,
   labels: { uptime_s: 'uptime', event_bus: 'events' },
   details: {
     status: ({ status }, { ascii }) => `${status === 'ready' ? (ascii ? '*' : '●') : ascii ? 'x' : '✗'} ${status}`,

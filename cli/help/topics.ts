@@ -38,8 +38,9 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
     blocks: [
       'Data goes to standard output, messages and errors go to standard error. Control characters, for example in the name of a token, are shown as escape sequences such as `\\x1b`.',
       terms({
-        '-o table':
-          'The default. On a terminal: as many columns as fit, with titles and relative times. When piped: all fields, separated by tabs, with RFC 3339 times and without titles.',
+        '-o table': 'A table with titles and relative times; on a terminal, as many columns as fit.',
+        'no option':
+          'On a terminal: a table. When piped: all fields, separated by tabs, with RFC 3339 times and without titles. `llmp status` has one line for each field.',
         '-o json, --json': 'One JSON value. Errors are JSON objects on standard error.',
         '-o jsonl': 'One JSON value per line.',
         '-o yaml': 'The value of `-o json` as YAML. A stream has one document for each item.',

@@ -92,6 +92,15 @@ describe('llmp audit, against a daemon', () => {
     expect(csv[0]).to.match(/^time,action,/);
   });
 
+  it('export has the format that was requested', async () => {
+    const { ids } = commandsAt(daemon);
+    const [id] = await ids('audit list --limit 1');
+    expect(await ids('audit export')).to.include(id);
+    expect((await here('audit export -o table')).out)
+      .to.match(/^TIME +ACTION +OUTCOME /)
+      .and.not.to.contain('{');
+  });
+
   it('tail writes each record as it is made, until it is interrupted', async () => {
     let out = '';
     let interrupt: () => void = () => undefined;

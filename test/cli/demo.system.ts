@@ -138,7 +138,7 @@ describe('llmp demo', function () {
     expect(await status()).to.equal('401');
     await pasted(`${settings}\n${printed(demo, /^.* token reactivate .*$/m)}`);
     expect(await status()).to.equal('200');
-    expect(await pasted(`${settings}\n${printed(demo, /^.* status$/m)}`)).to.contain('\tready\t');
+    expect(await pasted(`${settings}\n${printed(demo, /^.* status$/m)}`)).to.match(/^status .* ready$/m);
     const short = printed(demo, /^TOKEN=.*\ncurl .*$/m).replace('curl ', "curl -s -o /dev/null -w '%{http_code} ' ");
     const [generate = '', request = ''] = short.split('\n');
     const statuses = await pasted([settings, generate, request, request, request].join('\n'));

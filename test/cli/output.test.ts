@@ -62,6 +62,15 @@ describe('the output', () => {
       ]);
       expect(second?.split('\t')[1]).to.equal('');
     });
+
+    it('is a whole table without colors if -o table or LLMP_OUTPUT requests it', async () => {
+      const name = 'a-name-of-more-characters-than-a-column-has-on-a-terminal';
+      const { out } = await listing([token({ name })], '-o table');
+      const [titles = '', row = ''] = out.split('\n');
+      expect(titles).to.match(/^ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +HITS +LAST USED +CREATED +SECRET$/);
+      expect(row).to.contain(`3fa91c2e  ${name}  web      ● active  in 2h  `);
+      expect((await listing([token({ name })], '', { env: { LLMP_OUTPUT: 'table' } })).out).to.equal(out);
+    });
   });
 
   describe('on a terminal', () => {

@@ -72,6 +72,17 @@ describe('llmp status', () => {
       expect(ascii.out).to.match(/^[\x00-\x7f]*$/);
     });
 
+    it('is the same screen when piped, and with -o table, without colors', async () => {
+      const daemon = await withDaemon();
+      const env = { ...at(daemon), LANG: 'C.UTF-8' };
+      const nowMs = daemon.clock.now();
+      const shownBy = async (args: string, terminal?: number) =>
+        (await llmp(args, { env, nowMs, ...(terminal !== undefined && { terminal }) })).out.replace(/^uptime.*$/m, '');
+      const screen = await shownBy('status --no-color', 80);
+      for (const args of ['status', 'status -o table']) expect(await shownBy(args)).to.equal(screen);
+      expect(await shownBy('status -o csv')).to.match(/^server,status,/);
+    });
+
     it('exits with 9 if it is not ready, and shows what is missing', async () => {
       const daemon = await withDaemon({ AUTO_MIGRATE: 'false' });
       const { exitCode, out } = await llmp('status --json', { env: at(daemon) });
@@ -93,7 +104,7 @@ describe('llmp status', () => {
       const env = { LLMP_SERVER: url, MANAGEMENT_TOKEN: canary('management') };
       const { exitCode, out, err } = await llmp('status', { env });
       expect(exitCode).to.equal(3);
-      expect(out).to.contain('\tready\t');
+      expect(out).to.contain('ready\n');
       expect(err).to.contain('refused the management token');
     });
   });
