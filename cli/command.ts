@@ -51,6 +51,8 @@ export interface Command<O extends Options = Options> {
   /** Whether it loads the daemon or the terminal UI, which are not in the bundle: see bundle.ts. */
   runsUnbundled?: boolean;
   summary: string;
+  /** Global options that have no effect on it. It warns of them: the user expects something that does not happen. */
+  ignores?: readonly (keyof Globals)[];
   /** Command lines without the leading `llmp `, each with an explanation. */
   examples: readonly (readonly [line: string, what: string])[];
   argument?: Argument;

@@ -37,6 +37,23 @@ export const GLOBAL_OPTIONS = {
 
 export type Globals = Values<typeof GLOBAL_OPTIONS>;
 
+/** The options that concern requests to the daemon, and those that concern the output, for commands that have neither. */
+export const OF_REQUESTS = [
+  'server',
+  'context',
+  'managementToken',
+  'managementTokenFile',
+  'timeout',
+  'reason',
+] as const satisfies readonly (keyof Globals)[];
+export const OF_OUTPUT = ['output', 'json', 'jq', 'template'] as const satisfies readonly (keyof Globals)[];
+
+/** Those of the options that were given, as they are written: `--server`. */
+export const optionsGiven = (among: readonly (keyof Globals)[], globals: Globals): string[] =>
+  among
+    .filter((key) => globals[key] !== undefined)
+    .map((key) => /--[\w-]+/.exec(GLOBAL_OPTIONS[key].flags)?.[0] ?? key);
+
 /** The default of --timeout. */
 export const DEFAULT_TIMEOUT_MS = 30_000;
 

@@ -218,7 +218,10 @@ function parsed(name: string, kind: NonNullable<Option<unknown>['kind']>, text: 
 // ---- reading
 
 function valuesOf(node: Node, options: Options): Record<string, unknown> {
-  const given = Object.keys(options).filter((key) => node.getOptionValueSource(key) === 'cli');
+  // For commander, --no-color is also a value of a command's own --color <COLOR>.
+  const isOwn = (key: string) =>
+    !(/<.+>/.test(options[key]?.flags ?? '') && typeof node.getOptionValue(key) === 'boolean');
+  const given = Object.keys(options).filter((key) => node.getOptionValueSource(key) === 'cli' && isOwn(key));
   return Object.fromEntries(given.map((key) => [key, node.getOptionValue(key) as unknown]));
 }
 

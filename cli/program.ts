@@ -6,7 +6,7 @@ import { packageRoot } from '../config/package-root.js';
 import type { Invocation } from './command.js';
 import { COMMAND_WORDS } from './commands.js';
 import { destinationOf, serverWithoutContext } from './connection/destination.js';
-import { type Format, formatIn, formatOf, isTableRequested } from './globals.js';
+import { type Format, formatIn, formatOf, isTableRequested, optionsGiven } from './globals.js';
 import { Input } from './input.js';
 import { Output, type Renderer } from './output.js';
 import { parse } from './parser.js';
@@ -49,6 +49,12 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       const { rendererFor } = await import('./renderers/select.js');
       output = outputAs(format, await rendererFor(globals, format, shell));
     }
+    const { command } = result;
+    const ignored = optionsGiven(command.ignores ?? [], globals);
+    if (ignored.length > 0) {
+      const words = command.path.filter((word) => word !== 'manage').join(' ');
+      output.warn(`${ignored.join(', ')} ${ignored.length === 1 ? 'has' : 'have'} no effect on llmp ${words}`);
+    }
     const input = new Input(shell, globals.input ?? true);
     const invocation: Invocation = {
       args: result.args,
@@ -68,7 +74,7 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
       },
       helpOf,
     };
-    return await result.command.run(invocation);
+    return await command.run(invocation);
   } catch (error) {
     const failure = failureOf(error, server);
     output.fail(failure);

@@ -1,5 +1,6 @@
 import { listenAddress } from '../../config/kinds.js';
 import { command, type Invocation } from '../command.js';
+import { OF_OUTPUT } from '../globals.js';
 import { value } from '../option.js';
 import { fullFetchTo, quietConnectionTo } from '../connection/connection.js';
 import { outliveReader, serviceOptions } from './services.js';
@@ -9,6 +10,7 @@ import { managementTokenOf } from '../connection/token-source.js';
 export const adminCommand = command({
   path: ['admin'],
   runsUnbundled: true,
+  ignores: ['timeout', 'reason', ...OF_OUTPUT],
   summary: 'run the Admin UI as a separate process',
   examples: [
     ['admin --server http://10.0.0.5:8080', 'serve http://127.0.0.1:8081/admin/ for a daemon on another machine'],

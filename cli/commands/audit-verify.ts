@@ -3,6 +3,7 @@ import { counted } from '../../daemon/api/formats.js';
 import { integer } from '../../config/kinds.js';
 import type { Fault } from '../../daemon/ops/audit-verify.js';
 import { command } from '../command.js';
+import { OF_REQUESTS } from '../globals.js';
 import { flag, value } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { envFile } from './services.js';
@@ -27,6 +28,7 @@ const FAULT_MESSAGES: Record<Fault['kind'], (fault: Fault) => string> = {
 export const auditVerify = command({
   path: ['manage', 'audit', 'verify'],
   runsUnbundled: true,
+  ignores: OF_REQUESTS,
   summary: 'verify that audit files are unchanged and complete (exits with 9 if not)',
   examples: [
     ['audit verify', 'verify AUDIT_LOG_FILE and its rotated files, also compressed ones'],

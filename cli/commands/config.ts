@@ -2,6 +2,7 @@
 import { describeSettings, type Environment, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { command } from '../command.js';
+import { OF_REQUESTS } from '../globals.js';
 import { flag } from '../option.js';
 import { EXIT, Failure } from '../../console/failure.js';
 import { envFile } from './services.js';
@@ -10,6 +11,7 @@ import { daemonEnvironment } from '../unit-environment.js';
 
 const show = command({
   path: ['config', 'show'],
+  ignores: OF_REQUESTS,
   summary: 'show the effective settings, with secrets masked (exits with 9 if a setting is wrong)',
   examples: [
     ['config show', 'show settings from the environment and defaults'],
@@ -41,6 +43,7 @@ const show = command({
 
 const validate = command({
   path: ['config', 'validate'],
+  ignores: OF_REQUESTS,
   summary: 'check the settings and list all errors (exits with 9 if there are any)',
   examples: [['config validate --env-file /etc/llmp/llmp.env', 'check a changed file before a restart']],
   options: { envFile },

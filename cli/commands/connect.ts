@@ -20,6 +20,7 @@ const agent: Kind<string> = { accepts: 'the name of a command', values: PROFILE_
 
 export const connectCommand = command({
   path: ['connect'],
+  ignores: ['managementToken', 'managementTokenFile', 'reason'],
   summary: 'print the settings that point an agent at the daemon, with a token in a file',
   examples: [
     ['connect codex --token-file ~/.llmp-token', 'print the lines for ~/.codex/config.toml'],

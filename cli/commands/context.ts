@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
 import { confirmed } from '../batch.js';
 import { type Argument, command } from '../command.js';
+import { type Globals, OF_REQUESTS, optionsGiven } from '../globals.js';
 import { flag, text, value } from '../option.js';
 import {
   type Context,
@@ -39,6 +40,7 @@ interface Shown {
 const list = command({
   path: ['context', 'list'],
   summary: 'list contexts',
+  ignores: OF_REQUESTS,
   examples: [['context list', 'list all contexts; * marks the current one']],
   options: {},
   async run({ shell, output }) {
@@ -53,6 +55,7 @@ const list = command({
 const use = command({
   path: ['context', 'use'],
   summary: 'set the current context',
+  ignores: OF_REQUESTS,
   examples: [['context use prod', 'use the context prod for all further commands']],
   argument: NAME,
   options: {},
@@ -73,6 +76,7 @@ const use = command({
 const add = command({
   path: ['context', 'add'],
   summary: 'add or update a context',
+  ignores: ['context', 'timeout', 'reason'],
   examples: [
     [
       'context add prod --server https://llmp.example --token-file ~/.llmp-prod --protected',
@@ -83,7 +87,10 @@ const add = command({
   ],
   argument: NAME,
   options: {
-    tokenFile: text('--token-file <FILE>', 'a file that contains the management token, readable by you only'),
+    tokenFile: text(
+      '--token-file <FILE>',
+      'a file that contains the management token, readable by you only; --management-token-file is the same',
+    ),
     tokenCommand: text('--token-command <COMMAND>', 'a shell command that prints the management token'),
     projectId: text('--project-id <ID>', 'default project for new tokens, by name or ID', 'project'),
     protected: flag('--protected', 'ask for confirmation before each change'),
@@ -101,17 +108,15 @@ const add = command({
     if (!isContextName(name)) {
       throw usage(`${quoted(name)} is not a valid context name`, { advice: 'Use letters, digits, - _ and .' });
     }
-    if (options.tokenFile !== undefined && options.tokenCommand !== undefined) {
-      throw usage('--token-file and --token-command exclude each other', { advice: 'Use one of them' });
-    }
+    const tokenFile = tokenFileOf(options.tokenFile, options.tokenCommand, globals);
     const before = await readContexts(shell.env);
     const known = before.contexts[name];
     const server = globals.server ?? known?.server;
     if (server === undefined) throw usage('no server given', { advice: 'Add --server URL' });
     serverOf(server);
     const context: Context = { ...known, server };
-    if (options.tokenFile !== undefined) {
-      context.tokenFile = resolve(options.tokenFile);
+    if (tokenFile !== undefined) {
+      context.tokenFile = tokenFile;
       delete context.tokenCommand;
     }
     if (options.tokenCommand !== undefined) {
@@ -131,9 +136,32 @@ const add = command({
   },
 });
 
+/** @throws {Failure} for more than one source of the management token, and for one that is not there the next time. */
+function tokenFileOf(
+  tokenFile: string | undefined,
+  tokenCommand: string | undefined,
+  globals: Globals,
+): string | undefined {
+  const { managementTokenFile } = globals;
+  const sources = [
+    ...(tokenFile === undefined ? [] : ['--token-file']),
+    ...(tokenCommand === undefined ? [] : ['--token-command']),
+    ...optionsGiven(['managementTokenFile', 'managementToken'], globals),
+  ];
+  if (sources.length > 1) throw usage(`${sources.join(' and ')} exclude each other`, { advice: 'Use one of them' });
+  if (globals.managementToken !== undefined) {
+    throw usage('a context contains no secrets', { advice: 'Use --token-file or --token-command' });
+  }
+  const file = tokenFile ?? managementTokenFile;
+  if (file === '-')
+    throw usage('a context cannot read standard input', { advice: 'Name a file, or use --token-command' });
+  return file === undefined ? undefined : resolve(file);
+}
+
 const remove = command({
   path: ['context', 'remove'],
   summary: 'remove a context',
+  ignores: OF_REQUESTS,
   examples: [['context remove staging', 'remove a context; its token file is not deleted']],
   argument: NAME,
   options: {},

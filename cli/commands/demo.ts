@@ -6,7 +6,7 @@ import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { Demo, DemoOptions } from '../../daemon/demo/demo.js';
 import { command, type Invocation } from '../command.js';
 import { destinationOf } from '../connection/destination.js';
-import { DEFAULT_TIMEOUT_MS } from '../globals.js';
+import { DEFAULT_TIMEOUT_MS, OF_REQUESTS } from '../globals.js';
 import { flag, value } from '../option.js';
 import { FIRST_MESSAGE, guide, introduction } from './demo-guide.js';
 import { EXIT, Failure, failureOf } from '../../console/failure.js';
@@ -25,6 +25,7 @@ const OPTIONS = {
 export const demoCommand = command({
   path: ['demo'],
   runsUnbundled: true,
+  ignores: OF_REQUESTS.filter((key) => key !== 'timeout'),
   summary: 'try llmp on this machine, with a stand-in provider and a token',
   examples: [
     ['demo', 'print commands to paste into another terminal; ^C stops the demo and removes its data'],

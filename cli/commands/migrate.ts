@@ -3,6 +3,7 @@ import { counted } from '../../daemon/api/formats.js';
 import type { WireMigrations } from '../../daemon/api/contract.js';
 import { wireMigrations } from '../../daemon/api/migrations.js';
 import { command, type Invocation } from '../command.js';
+import { OF_REQUESTS, optionsGiven } from '../globals.js';
 import { flag, text } from '../option.js';
 import { dryRun } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
@@ -77,12 +78,14 @@ async function withMigrations<T>(
   invocation: Invocation<typeof whereOptions>,
   work: (source: MigrationSource) => Promise<T>,
 ): Promise<T> {
-  const { options, output, connect } = invocation;
+  const { options, globals, output, connect } = invocation;
   if (!options.direct) {
     if (options.envFile !== undefined) throw usage('--env-file requires --direct', { advice: 'Add --direct' });
     const client = await connect();
     return work({ status: () => client.migrations(), up: () => client.migrateUp() });
   }
+  const [ofDaemon] = optionsGiven(['server', 'context'], globals);
+  if (ofDaemon !== undefined) throw usage(`--direct and ${ofDaemon} exclude each other`, { advice: 'Use one of them' });
   const { directMigrations } = await import('../../daemon/ops/migrations.js');
   const database = directMigrations(await daemonEnvironment(invocation, options.envFile), options.envFile);
   const source = {
@@ -106,6 +109,7 @@ function rowsOf({ applied, pending }: WireMigrations): Migration[] {
 const rekey = command({
   path: ['migrate', 'rekey'],
   runsUnbundled: true,
+  ignores: OF_REQUESTS,
   summary: 're-encrypt the upstream keys with the new ENCRYPTION_KEY',
   examples: [
     ['migrate rekey --env-file llmp.env', 're-encrypt while the daemons run with both keys'],

@@ -28,6 +28,7 @@ const threshold: Kind<Threshold> = {
 
 export const selfCommand = command({
   path: ['self'],
+  ignores: ['managementToken', 'managementTokenFile', 'reason'],
   summary: 'show what is left of the token in the environment',
   examples: [
     ['self', 'show the token in OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or another variable of an SDK'],
@@ -70,12 +71,13 @@ function noToken(env: NodeJS.ProcessEnv, sdks: readonly (keyof typeof SDKS)[]): 
   });
 }
 
-/** The address from the environment, or that of --server. A base URL may have a path in front of the SDK's. */
+/** The address from the environment, or that of --server or --context. A base URL may have a path in front of the SDK's. */
 function addressOf(
   { server, serverVariable }: TokenInEnvironment,
   invocation: Pick<Invocation, 'globals' | 'output' | 'destination'>,
 ): { connection: DaemonConnection; path: string } {
-  if (server === null || invocation.globals.server !== undefined) {
+  const { server: given, context } = invocation.globals;
+  if (server === null || given !== undefined || context !== undefined) {
     return { connection: connectionTo(invocation), path: TOKEN_SELF_PATH };
   }
   const url = URL.canParse(server) ? new URL(server) : null;

@@ -1,6 +1,7 @@
 /** The commands that run as services: `llmp daemon`, the proxy, and `llmp dispatcher`, which forwards events. Their code is in daemon/. */
 import { setFlagsFromString } from 'node:v8';
 import { command } from '../command.js';
+import { OF_OUTPUT, OF_REQUESTS } from '../globals.js';
 import { flag, text } from '../option.js';
 import type { Shell } from '../shell.js';
 
@@ -20,6 +21,7 @@ export const outliveReader = ({ stdout }: Shell) => stdout.removeAllListeners('e
 export const daemonCommand = command({
   path: ['daemon'],
   runsUnbundled: true,
+  ignores: [...OF_REQUESTS, ...OF_OUTPUT],
   alias: 'serve',
   summary: 'run the proxy in the foreground',
   examples: [
@@ -42,6 +44,7 @@ export const daemonCommand = command({
 export const dispatcherCommand = command({
   path: ['dispatcher'],
   runsUnbundled: true,
+  ignores: [...OF_REQUESTS, ...OF_OUTPUT],
   summary: 'forward events from Redis to a file or a service',
   examples: [
     ['dispatcher --env-file /etc/llmp/llmp.env', 'run in the foreground'],

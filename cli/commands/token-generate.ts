@@ -3,6 +3,7 @@ import { type FileHandle, open, unlink } from 'node:fs/promises';
 import type { Kind } from '../../config/kinds.js';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { command } from '../command.js';
+import { OF_OUTPUT, optionsGiven } from '../globals.js';
 import { text, value } from '../option.js';
 import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
@@ -34,9 +35,13 @@ export const generate = command({
   ],
   options,
   async run(invocation) {
-    const { options: given, output } = invocation;
+    const { options: given, globals, output } = invocation;
     if (given.out !== undefined && given.env !== undefined) {
       throw usage('--out and --env exclude each other', { advice: 'Use one of them' });
+    }
+    const [format] = optionsGiven(OF_OUTPUT, globals);
+    if (given.env !== undefined && format !== undefined) {
+      throw usage(`--env and ${format} exclude each other`, { advice: 'Use one of them' });
     }
     if (output.format === 'id' && given.out === undefined && given.env === undefined && !output.isQuiet) {
       throw usage('-o id would lose the secret, which is shown only now', { advice: 'Add --out FILE' });

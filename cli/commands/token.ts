@@ -72,6 +72,9 @@ const list = command({
   },
   async run(invocation) {
     const { args, options, shell, output, connect } = invocation;
+    if (options.watch && (options.limit ?? 0) > WATCH_LIMIT) {
+      throw usage(`with --watch, --limit must be at most ${WATCH_LIMIT}`);
+    }
     const ids = idsIn(options);
     const client = await connect();
     const selected = await ids(client);
@@ -94,7 +97,7 @@ const list = command({
         }),
       });
     if (options.watch) {
-      const size = String(Math.min(options.limit ?? WATCH_LIMIT, WATCH_LIMIT));
+      const size = String(options.limit ?? WATCH_LIMIT);
       const page = (signal: AbortSignal) => client.tokens({ ...queryOf(shell.now()), limit: size }, signal);
       return watchTokens(page, invocation);
     }

@@ -8,6 +8,7 @@ import type { TerminalIo } from '../../console/terminal-io.js';
 import type { Folders } from '../../tui/settings/settings.js';
 import type { Connected } from '../../tui/effects/runner.js';
 import { command, type Invocation } from '../command.js';
+import { OF_OUTPUT } from '../globals.js';
 import { flag, value } from '../option.js';
 import {
   type ConnectInputs,
@@ -39,6 +40,7 @@ const OPTIONS = {
 export const tuiCommand = command({
   path: ['tui'],
   runsUnbundled: true,
+  ignores: ['reason', ...OF_OUTPUT],
   summary: 'open the terminal UI: tokens, projects, audit log, cache and events',
   examples: [
     ['tui', 'open the terminal UI; ? shows the keys'],

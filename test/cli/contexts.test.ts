@@ -100,6 +100,41 @@ readonly = true
       expect(readFileSync(path(), 'utf8')).to.contain('pass show prod').and.not.to.contain('token_file');
     });
 
+    it('with the file of --management-token-file, and not with a secret or standard input', async () => {
+      await add('prod', `--management-token-file ${tokenFile()}`);
+      expect((await llmp('token list', { env })).exitCode).to.equal(0);
+      const before = readFileSync(path(), 'utf8');
+      for (const [more, says] of [
+        [`--management-token ${canary('management')}`, 'a context contains no secrets'],
+        ['--management-token-file -', 'cannot read standard input'],
+        ['--token-file -', 'cannot read standard input'],
+        ['--token-file a --management-token-file b', 'exclude each other'],
+      ] as const) {
+        const { exitCode, err } = await add('prod', more);
+        expect(exitCode, more).to.equal(2);
+        expect(err).to.contain(says);
+      }
+      expect(readFileSync(path(), 'utf8')).to.equal(before);
+    });
+
+    it('without a color for --no-color, which concerns the output', async () => {
+      await add('prod', '--no-color');
+      expect(readFileSync(path(), 'utf8')).not.to.contain('color');
+      expect(await namesOf()).to.deep.equal(['prod*']);
+    });
+
+    it('with a warning for global options that have no effect', async () => {
+      const { exitCode, err } = await llmp('context list --server http://a --reason b', { env });
+      expect(exitCode).to.equal(0);
+      expect(err).to.contain('warning: --server, --reason have no effect on llmp context list\n');
+      expect((await llmp('audit verify -c prod --env-file /dev/null', { env })).err).to.contain(
+        'warning: --context has no effect on llmp audit verify\n',
+      );
+      expect((await llmp('migrate status --direct -c prod', { env })).err).to.contain(
+        '--direct and --context exclude each other',
+      );
+    });
+
     it('with the first as the current one, another after `context use`, and none after it was removed', async () => {
       await add('one');
       await add('two');

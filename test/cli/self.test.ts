@@ -57,6 +57,8 @@ describe('llmp self', () => {
     const env = { OPENAI_API_KEY, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1' };
     expect((await self(`-o id --server ${daemon.url}`, env)).out).to.equal(`${token.id}\n`);
     expect((await self('', env)).exitCode).to.equal(6);
+    const ignored = await self('--management-token-file x', env);
+    expect(ignored.err).to.contain('warning: --management-token-file has no effect on llmp self');
   });
 
   it('keeps a path in front of /v1', async () => {

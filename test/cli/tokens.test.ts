@@ -72,6 +72,12 @@ describe('llmp token, against a daemon', () => {
       expect(out).to.match(/^export OPENAI_API_KEY='sk-wt-[0-9A-Za-z]{49}'\n$/);
     });
 
+    it('Q04 refuses --env with another format', async () => {
+      const { exitCode, err } = await here('token generate --env A --json');
+      expect(exitCode).to.equal(2);
+      expect(err).to.contain('--env and --json exclude each other');
+    });
+
     it('Q04 refuses a --env that is not the name of a variable', async () => {
       const { exitCode, err } = await here(['token', 'generate', '--env', 'A=1;rm']);
       expect(exitCode).to.equal(2);
