@@ -1,11 +1,14 @@
 /** What `llmp demo` prints. */
-import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { Demo } from '../../daemon/demo/demo.js';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { shellWord } from '../../console/escape.js';
 
 /** What a client has sent when the guide is shown. */
 export const FIRST_MESSAGE = 'Hello';
+
+/** Shown while the demo starts. */
+export const starting = (hasPast: boolean) =>
+  `Starting a daemon and a stand-in provider${hasPast ? ', with a week of simulated traffic' : ''} ...`;
 
 /** @param upstreamKey what the stand-in provider accepts. */
 const past = (upstreamKey: string) => `\
@@ -29,39 +32,69 @@ Press q to leave. This stops the demo and removes its data.
 
 `;
 
-/** There are no comments between the commands, because an interactive zsh would treat them as arguments. */
-export function guide(
-  { url, managementTokenFile }: Demo,
-  { id, token }: WireTokenCreated,
-  { program, reply, upstreamKey, hasPast }: { program: string; reply: string; upstreamKey: string; hasPast: boolean },
-): string {
-  const chatWith = (authorization: string) =>
-    `${url}/v1/chat/completions -H ${authorization} -H 'Content-Type: application/json' -d '{"model": "demo", "messages": [{"role": "user", "content": "Hello"}]}'`;
-  const chat = chatWith(`'Authorization: Bearer ${token}'`);
-  return `\
-A stand-in provider and a daemon are running on this machine, with a project and a token for one hour and 100 requests.
-${hasPast ? past(upstreamKey) : ''}
-A client sent "${FIRST_MESSAGE}" with the token, the daemon forwarded it with the provider's key instead, and the response was:
+/** The file with the variables that the commands of the guide use. */
+export const variablesFile = ({ managementTokenFile }: Demo) => join(dirname(managementTokenFile), 'demo-variables');
 
+/** For any shell. A program with another name than `llmp` is a function of that name there, so that all commands are short. */
+export const variables = ({ url, managementTokenFile }: Demo, token: string, program: string) => `\
+export LLMP_SERVER=${url}
+export MANAGEMENT_TOKEN_FILE=${shellWord(managementTokenFile)}
+export TOKEN=${token}
+${program === 'llmp' ? '' : `llmp() { ${program} "$@"; }\n`}`;
+
+const CHAT = `\
+curl $LLMP_SERVER/v1/chat/completions -H "Authorization: Bearer $TOKEN" \\
+  -H 'Content-Type: application/json' \\
+  -d '{"model": "demo", "messages": [{"role": "user", "content": "${FIRST_MESSAGE}"}]}'`;
+
+/**
+ * At most 20 lines with those before and after it. There are no comments between the commands, because an interactive zsh would treat
+ * them as arguments.
+ *
+ * @param reply what the stand-in provider replied to the first message. @param program as it was called.
+ */
+export const guide = (demo: Demo, { program, reply }: { program: string; reply: string }): string => `\
+With a token, a client sent "${FIRST_MESSAGE}" to ${demo.url}. The reply:
 ${reply}
 
-Send a request yourself:
+Open the terminal UI (? shows the keys), in another terminal${program.startsWith('npx ') ? ' in this folder' : ''}:
+. ${shellWord(variablesFile(demo))}
+llmp tui
 
-curl ${chat}
+Open the Admin UI in a browser. Log in with what the command prints:
+${demo.url}/admin/
+cat $MANAGEMENT_TOKEN_FILE
+
+Send a request, revoke its token, and send the request again (401):
+${CHAT}
+llmp token revoke demo
+
+More commands to try: llmp demo --examples`;
+
+/** @param upstreamKey what the stand-in provider accepts. */
+export const examples = (upstreamKey: string): string => `\
+These commands are for the terminal with the variables of a running \`llmp demo\`.
+
+Send a request:
+
+${CHAT}
 
 Send a request twice that allows its response to be cached. The second response comes from the cache (X-PROXY-CACHE: hit), and costs no use:
 
-curl -sD - -o /dev/null ${chat} -H 'Cache-Control: public'
-curl -sD - -o /dev/null ${chat} -H 'Cache-Control: public'
+${CHAT} \\
+  -H 'Cache-Control: public' -sD - -o /dev/null
+${CHAT} \\
+  -H 'Cache-Control: public' -sD - -o /dev/null
 
 Stream the response with OpenAI's SDK for Node.js (npm install openai):
 
 node --input-type=module <<'END'
 import OpenAI from 'openai';
-const client = new OpenAI({ baseURL: '${url}/v1', apiKey: '${token}' });
+const { LLMP_SERVER, TOKEN } = process.env;
+const client = new OpenAI({ baseURL: LLMP_SERVER + '/v1', apiKey: TOKEN });
 const stream = await client.chat.completions.create({
   model: 'demo',
-  messages: [{ role: 'user', content: 'Hello' }],
+  messages: [{ role: 'user', content: '${FIRST_MESSAGE}' }],
   stream: true,
 });
 for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? '');
@@ -71,10 +104,11 @@ END
 Or with the SDK for Python (pip install openai):
 
 python3 - <<'END'
+import os
 from openai import OpenAI
-client = OpenAI(base_url="${url}/v1", api_key="${token}")
+client = OpenAI(base_url=os.environ["LLMP_SERVER"] + "/v1", api_key=os.environ["TOKEN"])
 stream = client.chat.completions.create(
-    model="demo", messages=[{"role": "user", "content": "Hello"}], stream=True
+    model="demo", messages=[{"role": "user", "content": "${FIRST_MESSAGE}"}], stream=True
 )
 for chunk in stream:
     print(chunk.choices[0].delta.content or "", end="", flush=True)
@@ -85,37 +119,32 @@ Open a WebSocket, on which the provider echoes messages (npm install ws):
 
 node --input-type=module <<'END'
 import WebSocket from 'ws';
-const socket = new WebSocket('${url.replace('http:', 'ws:')}/v1/realtime', { headers: { Authorization: 'Bearer ${token}' } });
+const { LLMP_SERVER, TOKEN } = process.env;
+const url = LLMP_SERVER.replace('http:', 'ws:') + '/v1/realtime';
+const socket = new WebSocket(url, { headers: { Authorization: 'Bearer ' + TOKEN } });
 socket.on('error', ({ message }) => console.error(message));
-socket.on('open', () => socket.send('Hello'));
+socket.on('open', () => socket.send('${FIRST_MESSAGE}'));
 socket.on('message', (message) => {
   console.log('Received', message.toString());
   socket.close();
 });
 END
 
-Manage the daemon, in another terminal${program.startsWith('npx ') ? ' in the same folder' : ''}:
+Revoke the token, and reactivate it:
 
-export LLMP_SERVER=${url} MANAGEMENT_TOKEN_FILE=${shellWord(managementTokenFile)}
-
-Revoke the token, send the request again (401), and reactivate the token:
-
-${program} token revoke ${id} --reason 'trying it out'
-${program} token reactivate ${id}
+llmp token revoke demo --reason 'trying it out'
+llmp token reactivate demo
 
 Issue a token for two requests and one minute, and use it. The third request gets 429, and after a minute every request gets 401:
 
-TOKEN=$(${program} token generate --project-id demo --max-requests 2 --duration 1m -q)
-curl ${chatWith('"Authorization: Bearer $TOKEN"')}
+TOKEN=$(llmp token generate --project-id demo --max-requests 2 --duration 1m -q)
+${CHAT}
 
 Show the tokens, and the state of the daemon:
 
-${program} token list
-${program} status
+llmp token list
+llmp status
 
-${hasPast ? `Replace the key of project mobile, whose requests fail:\n\necho ${upstreamKey} | ${program} project set-key mobile\n\n` : ''}Open the terminal UI (? shows the keys), or the Admin UI in a browser. Log in with the management token, which \`cat $MANAGEMENT_TOKEN_FILE\` prints:
+The provider rejects the key of the simulated project mobile. Replace the key:
 
-${program} tui
-${url}/admin/
-`;
-}
+echo ${upstreamKey} | llmp project set-key mobile`;

@@ -1,4 +1,5 @@
 /** `llmp demo`: a daemon and a stand-in provider on this machine. Their code is in daemon/demo and is loaded only if the demo runs. */
+import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { integer } from '../../config/kinds.js';
 import { connectionProblem, ManagementClient, Unreachable } from '../../daemon/api/client.js';
@@ -6,10 +7,10 @@ import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import type { Demo, DemoOptions } from '../../daemon/demo/demo.js';
 import { command, type Invocation } from '../command.js';
 import { destinationOf } from '../connection/destination.js';
-import { DEFAULT_TIMEOUT_MS, OF_REQUESTS } from '../globals.js';
+import { DEFAULT_TIMEOUT_MS, OF_OUTPUT, OF_REQUESTS, optionsGiven } from '../globals.js';
 import { flag, value } from '../option.js';
-import { FIRST_MESSAGE, guide, introduction } from './demo-guide.js';
-import { EXIT, Failure, failureOf } from '../../console/failure.js';
+import { examples, FIRST_MESSAGE, guide, introduction, starting, variables, variablesFile } from './demo-guide.js';
+import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
 import type { View } from '../../console/table.js';
 
@@ -20,6 +21,7 @@ const OPTIONS = {
   port: value('--port <PORT>', integer(1024, 65_535), 'port of the daemon (default: a free port)'),
   tui: flag('--tui', 'open the terminal UI; quitting it stops the demo'),
   empty: flag('--empty', 'start without the simulated projects, tokens, clients and their past'),
+  examples: flag('--examples', 'print more commands for a running demo, without starting one'),
 };
 
 export const demoCommand = command({
@@ -28,18 +30,33 @@ export const demoCommand = command({
   ignores: OF_REQUESTS.filter((key) => key !== 'timeout'),
   summary: 'try llmp on this machine, with a stand-in provider and a token',
   examples: [
-    ['demo', 'print commands to paste into another terminal; ^C stops the demo and removes its data'],
+    ['demo', 'print commands for another terminal; ^C stops the demo and removes its data'],
     ['demo --port 8080', 'use this port'],
     ['demo --tui', 'open the terminal UI of the demo; quitting it stops the demo'],
     ['demo --empty', 'start without simulated clients and their past'],
+    ['demo --examples', 'print more commands: SDKs, the cache, a WebSocket, and a token that ends soon'],
   ],
   options: OPTIONS,
   async run(invocation) {
-    const { shell, options, output } = invocation;
+    const { shell, options, globals, output } = invocation;
+    if (options.examples) {
+      if (Object.keys(options).length > 1) throw usage('--examples starts no demo', { advice: 'Use it alone' });
+      output.text(examples(UPSTREAM_KEY));
+      return EXIT.done;
+    }
+    const [format] = optionsGiven(OF_OUTPUT, globals);
+    if (options.tui && format !== undefined) {
+      throw usage(`--tui and ${format} exclude each other`, { advice: 'Use one of them' });
+    }
     if (options.tui) return runWithTui(invocation);
     const interrupted = shell.interrupted();
+    let isFirst = output.format === 'table'; // The guide tells of the first one.
     const demo = await start(invocation, {
       onEnded({ method, path, status, code, durationMs }) {
+        if (isFirst) {
+          isFirst = false;
+          return;
+        }
         output.note(`${status} ${method} ${path} ${Math.round(durationMs)} ms ${code ?? ''}`.trimEnd());
       },
       onProblem: (message) => {
@@ -51,10 +68,10 @@ export const demoCommand = command({
       if (output.format === 'table') {
         const reply = await firstReply(demo, token, invocation);
         const { program } = shell;
-        output.text(guide(demo, token, { program, reply, upstreamKey: UPSTREAM_KEY, hasPast: !options.empty }));
+        await writeFile(variablesFile(demo), variables(demo, token.token, program), { mode: 0o600 });
+        output.text(guide(demo, { program, reply }));
       } else await output.one(factsOf(demo, token), factsView);
-      const others = options.empty ? '' : ', except those of the simulated clients';
-      output.note(`Requests are listed here when they end${others}. Press ^C to stop the demo.`);
+      output.note('Requests are listed here when they end. Press ^C to stop the demo.');
       await interrupted;
     } finally {
       await demo.stop();
@@ -116,8 +133,10 @@ async function tuiInvocationOf(
 type Listeners = Pick<DemoOptions, 'onEnded' | 'onProblem'>;
 
 async function start(invocation: DemoInvocation, listeners: Listeners): Promise<Demo> {
-  const { startDemo } = await import('../../daemon/demo/demo.js');
   const { port = 0, empty = false } = invocation.options;
+  // It takes seconds on a slow machine, most of them without a turn of the event loop: a later message would come too late.
+  if (invocation.shell.stderr.isTTY) invocation.output.note(starting(!empty));
+  const { startDemo } = await import('../../daemon/demo/demo.js');
   const timeoutMs = timeoutOf(invocation);
   return startDemo({ port, upstreamKey: UPSTREAM_KEY, hasPast: !empty, timeoutMs, ...listeners }).catch(
     async (error: unknown) => {

@@ -100,7 +100,7 @@ async function chat(body: Buffer, res: ServerResponse): Promise<void> {
   const facts = MODEL_FACTS[model];
   // The models of the simulated clients take their time, so that the latencies are credible.
   if (facts) await pause(facts.usualMs * (0.5 + Math.random()));
-  const reply = `You said ${textOf(request.messages?.at(-1)?.content)}. I am a stand-in provider on your own machine, and only repeat your message.`;
+  const reply = `You said ${textOf(request.messages?.at(-1)?.content)}. I am a stand-in provider on this machine.`;
   if (request.stream === true) await streamChat(res, model, words(reply));
   else json(res, 200, completion(model, reply, facts && usageOf(facts)));
 }

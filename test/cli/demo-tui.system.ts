@@ -23,6 +23,7 @@ describe(`llmp demo --tui${WITHOUT_TMUX}`, function () {
     const env = { TMPDIR: tmp, HOME: tmp, LLMP_SERVER: 'http://127.0.0.1:9' };
     const terminal = await Terminal.open(argv, { columns: 120, rows: 40, env });
     terminals.push(terminal);
+    await terminal.shows('Starting a daemon', 10_000);
     await terminal.shows('Open the terminal UI?', START_WITHIN_MS);
     return { terminal, tmp };
   }

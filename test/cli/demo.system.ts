@@ -11,6 +11,7 @@ import OpenAI from 'openai';
 import { canary } from '../support/canaries.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
+import { starting } from '../../cli/commands/demo-guide.js';
 import { llmp } from './captured.js';
 
 const MAIN = fileURLToPath(new URL('../../cli/main.js', import.meta.url));
@@ -81,70 +82,87 @@ describe('llmp demo', function () {
   }
   const hello = { model: 'demo', messages: [{ role: 'user' as const, content: 'Hello "you"' }] };
 
-  it('prints a curl command and an OpenAI SDK program that work unchanged', async () => {
+  const CURL = /^curl (?:.*\\\n)*.*$/m;
+  /** What sets the variables of the commands in a shell. */
+  const variablesOf = (demo: Demo) => printed(demo, /^\. .*$/m);
+  /** Starts the demo. @returns what runs commands in a terminal with its variables, and what `--examples` prints there. */
+  async function startWithExamples() {
     const demo = await start();
-    expect(demo.out).to.match(/^A client sent "Hello" with the token.*\n\nYou said "Hello"\. /m);
-    const answer = await pasted(printed(demo, /^curl .*$/m));
-    expect(JSON.parse(answer)).to.have.nested.property('choices[0].message.content').that.contains('"Hello"');
-    expect(await pasted(printed(demo, /^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
+    const inTerminal = (commands: string) => pasted(`${variablesOf(demo)}\n${commands}`);
+    const out = await inTerminal('llmp demo --examples');
+    return { demo, inTerminal, example: (pattern: RegExp) => printed({ ...demo, out }, pattern) };
+  }
+  const statusOf = (curl: string) => curl.replace('curl ', "curl -s -o /dev/null -w '%{http_code} ' ");
+
+  it('prints at most 20 lines of 80 columns, and no secret', async () => {
+    const { out, err } = await start();
+    const lines = [starting(true), ...`${out}${err}`.trimEnd().split('\n')];
+    expect(lines.length).to.be.at.most(20);
+    const wide = lines.filter((line) => line.length > 80 && !line.startsWith('. ')); // The folder is that of the test.
+    expect(wide).to.deep.equal([]);
+    expect(out).not.to.contain('sk-wt-');
   });
 
-  it('prints a request whose second response comes from the cache', async () => {
+  it('prints what opens the terminal UI and the Admin UI, and a request, which works until the token is revoked', async () => {
     const demo = await start();
-    const [first = '', second = ''] = demo.out.match(/^curl -sD .*$/gm) ?? [];
-    expect(second).to.equal(first);
-    expect(await pasted(first)).to.match(/^x-proxy-cache: miss\r$/im);
-    expect(await pasted(second)).to.match(/^x-proxy-cache: hit\r$/im);
+    expect(demo.out).to.match(/^With a token, a client sent "Hello" to http.*\nYou said "Hello"\. /m);
+    const [tui, admin, revoke] = ['\nllmp tui\n', '/admin/\ncat $MANAGEMENT_TOKEN_FILE\n', 'llmp token revoke demo'];
+    for (const command of [tui, admin]) expect(demo.out).to.contain(command);
+    const variables = variablesOf(demo);
+    const curl = printed(demo, CURL);
+    expect(JSON.parse(await pasted(`${variables}\n${curl}`)))
+      .to.have.nested.property('choices[0].message.content')
+      .that.contains('"Hello"');
+    const printedRevocation = printed(demo, new RegExp(`^${revoke}$`, 'm'));
+    const after = `${variables}\n${printedRevocation}\n${statusOf(curl)}`;
+    expect((await pasted(after)).trim()).to.equal('401');
+    await eventually('both are listed', () =>
+      [/^200 POST \/v1\/chat\/completions \d+ ms$/m, /^401 POST .* ms unauthorized$/m].every((it) => it.test(demo.err)),
+    );
   });
 
-  it('prints how to replace the key that the provider rejects', async () => {
-    const demo = await start();
-    const settings = printed(demo, /^export .*$/m);
-    const failed = `${settings}\n${printed(demo, /^.* status$/m).replace(/status$/, 'events list --project-id mobile -o id')}`;
-    expect(await pasted(failed)).to.not.equal('');
+  it('prints examples for a running demo that work unchanged', async () => {
+    const { demo, inTerminal, example } = await startWithExamples();
+    expect(await inTerminal(example(/^node --input-type[^]*?^END$/m))).to.contain('You said "Hello".');
+    const cached = example(/^curl .*\n.*\n.*\n.*Cache-Control: public.*$/m);
+    expect(await inTerminal(cached)).to.match(/^x-proxy-cache: miss\r$/im);
+    expect(await inTerminal(cached)).to.match(/^x-proxy-cache: hit\r$/im);
+
+    expect(await inTerminal('llmp events list --project-id mobile -o id')).to.not.equal('');
     // It is checked with the provider before it is stored.
-    await pasted(`${settings}\n${printed(demo, /^echo .* project set-key mobile$/m)}`);
-  });
+    await inTerminal(example(/^echo .* project set-key mobile$/m));
 
-  it('prints a WebSocket program that works unchanged, and no warning about it', async () => {
-    const demo = await start();
-    const program = printed(demo, /^node --input-type=module <<'END'\nimport WebSocket [^]*?^END$/m);
-    expect(await pasted(program)).to.equal('Received Hello\n');
+    const webSocket = example(/^node --input-type=module <<'END'\nimport WebSocket [^]*?^END$/m);
+    expect(await inTerminal(webSocket)).to.equal('Received Hello\n');
     await eventually('it is listed', () => demo.err.includes('/v1/realtime'));
     expect(demo.err)
       .to.match(/^101 GET \/v1\/realtime \d+ ms$/m)
       .and.not.to.match(/warning/i);
   });
 
+  it('prints examples that revoke, reactivate and end tokens', async () => {
+    const { demo, inTerminal, example } = await startWithExamples();
+    const status = async () => (await inTerminal(statusOf(printed(demo, CURL)))).trim();
+    await inTerminal(example(/^llmp token revoke .*$/m));
+    expect(await status()).to.equal('401');
+    await inTerminal(example(/^llmp token reactivate .*$/m));
+    expect(await status()).to.equal('200');
+    expect(await inTerminal(example(/^llmp status$/m))).to.match(/^status .* ready$/m);
+    const generate = example(/^TOKEN=.*$/m);
+    const request = statusOf(printed(demo, CURL));
+    const statuses = await inTerminal([generate, request, request, request].join('\n'));
+    expect(statuses.trim()).to.equal('200 200 429');
+  });
+
   it('prints a Python program with valid syntax', async function () {
-    const demo = await start();
-    const [, program = ''] = /^python3 - <<'END'\n([^]*?)^END$/m.exec(demo.out) ?? [];
+    const { out } = await llmp('demo --examples');
+    const [, program = ''] = /^python3 - <<'END'\n([^]*?)^END$/m.exec(out) ?? [];
     expect(program).to.contain('OpenAI(base_url=');
     await pasted('python3 --version').catch(() => {
       this.skip();
     });
     await pasted(`python3 -c 'import ast, sys; ast.parse(sys.argv[1])' '${program}'`);
-  });
-
-  it('prints how to revoke and reactivate the token from another terminal', async () => {
-    const demo = await start();
-    const curl = printed(demo, /^curl .*$/m);
-    const status = async () => (await pasted(`${curl} -s -o /dev/null -w '%{http_code}'`)).trim();
-    const settings = printed(demo, /^export .*$/m);
-    expect(settings).not.to.contain('MANAGEMENT_TOKEN=');
-
-    expect(await status()).to.equal('200');
-    await pasted(`${settings}\n${printed(demo, /^.* token revoke .*$/m)}`);
-    expect(await status()).to.equal('401');
-    await pasted(`${settings}\n${printed(demo, /^.* token reactivate .*$/m)}`);
-    expect(await status()).to.equal('200');
-    expect(await pasted(`${settings}\n${printed(demo, /^.* status$/m)}`)).to.match(/^status .* ready$/m);
-    const short = printed(demo, /^TOKEN=.*\ncurl .*$/m).replace('curl ', "curl -s -o /dev/null -w '%{http_code} ' ");
-    const [generate = '', request = ''] = short.split('\n');
-    const statuses = await pasted([settings, generate, request, request, request].join('\n'));
-    expect(statuses.trim()).to.equal('200 200 429');
-    expect(demo.err).to.match(/^200 POST \/v1\/chat\/completions \d+ ms$/m);
-    expect(demo.err).to.match(/^401 POST \/v1\/chat\/completions \d+ ms unauthorized$/m);
+    expect((await llmp('demo --examples --empty')).exitCode).to.equal(2);
   });
 
   it('answers the OpenAI SDK: chat, chat in pieces, models and files', async () => {
@@ -198,10 +216,9 @@ describe('llmp demo', function () {
 
   it('leaves no files when the reader of its output is gone', async () => {
     const demo = await start();
-    const curl = printed(demo, /^curl .*$/m);
-    await eventually('the request of the demo itself is listed', () => demo.err.includes('200 POST'));
+    const request = `${variablesOf(demo)}\n${printed(demo, CURL)}`;
     demo.child.stderr.destroy(); // Where each request is to be listed.
-    await pasted(curl);
+    await pasted(request);
     expect(await demo.ended).to.equal(141);
     expect(readdirSync(demo.tmp)).to.deep.equal([]);
   });
@@ -216,7 +233,7 @@ describe('llmp demo', function () {
     expect(readdirSync(refused.tmp)).to.deep.equal([]);
     other.close();
     await once(other, 'close');
-    expect((await start('--port', String(port))).out).to.contain(`http://127.0.0.1:${port}/v1`);
+    expect((await start('--port', String(port))).out).to.contain(`http://127.0.0.1:${port}/admin/`);
   });
 
   for (const options of [[], ['--empty']]) {

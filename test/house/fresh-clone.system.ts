@@ -101,9 +101,10 @@ describe(`the README's commands for a fresh clone${WITHOUT_GIT}`, function () {
       throw new Error(demo.out);
     });
     expect(demo.out, 'what npm spends its time on').to.match(/^> sqlite3@\S+ install$/m);
-    expect(demo.out).to.include('the response was:\n\nYou said "Hello".');
-    const [curl = ''] = /^curl .*$/m.exec(demo.out) ?? [];
-    const { stdout } = await promisify(execFile)('bash', ['-c', curl]);
+    expect(demo.out).to.include('The reply:\nYou said "Hello".');
+    const [variables = ''] = /^\. .*$/m.exec(demo.out) ?? [];
+    const [curl = ''] = /^curl (?:.*\\\n)*.*$/m.exec(demo.out) ?? [];
+    const { stdout } = await promisify(execFile)('bash', ['-c', `${variables}\n${curl}`]);
     expect(stdout).to.include('"choices"');
     // As ^C at a terminal does: npm and the demo get it.
     process.kill(-shell!.pid!, 'SIGINT');

@@ -208,7 +208,7 @@ function onDebian(suite: Suite): void {
 /** Starts the demo with a command, and waits for a first answer. @returns how long that took, in milliseconds. */
 async function timeToFirstAnswer(debian: Chroot, command: string): Promise<number> {
   const begun = performance.now();
-  const demo = debian.start(`exec ${command}`);
+  const demo = debian.start(`exec ${command} --json`);
   try {
     await firstAnswer(demo);
     return performance.now() - begun;

@@ -8,7 +8,7 @@ import { permit } from '../support/leaks.js';
 export const PROMISED_MS = 60_000;
 
 /**
- * Sends a request to `llmp demo` with the token that it shows, and expects an answer.
+ * Sends a request to `llmp demo --json` with the token that it shows, and expects an answer.
  *
  * @param demo the process, which goes on. @param limitMs how long it may take until it shows the token.
  */
@@ -19,13 +19,13 @@ export async function firstAnswer(
   permit(/^stdout of /, ['token'], 'it prints commands to be pasted');
   let shown = '';
   for (const stream of [demo.stdout, demo.stderr]) stream.on('data', (data) => (shown += String(data)));
-  const isShown = () => /Bearer sk-wt-\w+/.test(shown);
+  const isShown = () => /"token": "sk-wt-\w+"\n\}/.test(shown);
   await eventually('the demo shows a token', isShown, limitMs).catch((error: unknown) => {
     throw new Error(shown, { cause: error });
   });
-  const [, token = ''] = /Bearer (sk-wt-\w+)/.exec(shown) ?? [];
-  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+\/v1\/[\w/]+/.exec(shown) ?? [];
-  const response = await fetch(url, {
+  const [, token = ''] = /"token": "(sk-wt-\w+)"/.exec(shown) ?? [];
+  const [url = ''] = /http:\/\/127\.0\.0\.1:\d+/.exec(shown) ?? [];
+  const response = await fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'gpt-4o-mini', messages: [{ role: 'user', content: 'Hello' }] }),

@@ -112,7 +112,7 @@ function emulated(target: Target): void {
     });
 
   it('answers a first request with llmp demo, and ends on SIGTERM', async () => {
-    const demo = start('Debian package', ['demo']);
+    const demo = start('Debian package', ['demo', '--json']);
     await firstAnswer(demo, LIMIT_MS);
     demo.kill('SIGTERM');
     expect(await once(demo, 'close')).to.deep.equal([0, null]);
