@@ -73,7 +73,7 @@ export class Output extends Messages {
       if (isFirst) await this.#writeAll(await lineOf(null, view.columns, render));
       await this.#writeAll(await lineOf(item, view.columns, render));
     } else if (this.#options.renderer) {
-      await this.#writeAll(await this.#options.renderer.next(item));
+      await this.#writeAll(await this.#options.renderer.next(item, view.fields));
     } else if (this.format === 'csv') {
       const [titles = '', row = ''] = this.#lines([item], view, item).split('\r\n');
       await this.#writeAll(`${isFirst ? `${titles}\r\n` : ''}${row}\r\n`);
@@ -209,7 +209,7 @@ export class Output extends Messages {
   }
 
   async #rendered<T extends object>(items: readonly T[], view: View<T>, whole: unknown): Promise<string> {
-    return this.#options.renderer?.all(whole, items) ?? this.#lines(items, view, whole);
+    return this.#options.renderer?.all(whole, items, view.fields) ?? this.#lines(items, view, whole);
   }
 
   #lines<T extends object>(items: readonly T[], view: View<T>, whole: unknown, format = this.format): string {
@@ -286,9 +286,10 @@ export interface Renderer {
   /**
    * A list, or an object.
    *
-   * @param whole the value that `-o json` prints. @param items the rows of a table of the same data.
+   * @param whole the value that `-o json` prints. @param items the rows of a table of the same data. @param fields those that an item can
+   * have.
    */
-  all(whole: unknown, items: readonly object[]): string | Promise<string>;
+  all(whole: unknown, items: readonly object[], fields: readonly string[]): string | Promise<string>;
   /** An item of a stream. */
-  next(item: object): string | Promise<string>;
+  next(item: object, fields: readonly string[]): string | Promise<string>;
 }

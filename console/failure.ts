@@ -26,7 +26,7 @@ export function endedBy({ reason }: AbortSignal): number {
 /** The meanings of exit codes for the documentation. */
 export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'Success, also if there was nothing to do.',
-  refused: 'The API refused the request, part of a batch failed, or the program of `--jq` failed on the data.',
+  refused: 'The API refused the request, part of a batch failed, or `--jq` or `--template` does not fit the data.',
   usage: 'Usage error: invalid command line, or a confirmation was needed without a terminal (use `--yes`).',
   managementToken: 'The management token is missing or wrong.',
   notFound: 'Not found.',

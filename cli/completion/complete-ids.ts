@@ -72,8 +72,11 @@ async function candidatesOf(
     case 'query of projects':
     case 'query of audit':
     case 'query of events':
-    case 'query of top':
-      return terms(what.slice('query of '.length) as FilteredScreen, beginning, () => clientFor(line, shell), signal);
+    case 'query of top': {
+      const screen = what.slice('query of '.length) as FilteredScreen;
+      const candidates = await terms(screen, beginning, () => clientFor(line, shell), signal);
+      return screen === 'top' ? [...(await firstWordsOfTop(line)), ...candidates] : candidates;
+    }
     case 'project':
       return projects(await clientFor(line, shell), beginning, signal);
     case 'model':
@@ -146,6 +149,22 @@ async function terms(
     models: key === 'model' ? await models(await connected(), signal) : [],
   });
   return options.map(({ insert, what }) => ({ word: beginning.slice(0, from) + insert, meaning: what }));
+}
+
+/** What a row stands for and the window, which come before the query of `llmp top`: those that the line does not have yet. */
+async function firstWordsOfTop({ args, given }: Line): Promise<Candidate[]> {
+  const [{ topWords }, { TOP_DIMENSIONS, TOP_WINDOWS }] = await Promise.all([
+    import('../../console/query/top-terms.js'),
+    import('../../daemon/api/vocabulary.js'),
+  ]);
+  const { by, window, filter } = topWords(args.join(' '));
+  if (filter.trim() !== '') return [];
+  const dimensions = by === null && given.by === undefined ? TOP_DIMENSIONS : [];
+  const windows = window === null && given.window === undefined && given.since === undefined ? TOP_WINDOWS : [];
+  return [
+    ...dimensions.map((word) => ({ word, meaning: `the busiest ${word}s` })),
+    ...windows.map((word) => ({ word, meaning: 'how far back' })),
+  ];
 }
 
 /** A client with the command line's settings. It never prompts, runs no command and prints nothing. */

@@ -47,7 +47,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         '--jq PROGRAM':
           'The results of a jq program on the value of `-o json`, one per line, texts without quotes. It is jq 1.8, without access to files and to the environment, and with up to 1 GB of memory. ^C ends it.',
         '--template TEXT':
-          'A line for each item. `{{.name}}` stands for a field, `{{.database.status}}` for a field of a field, `\\t` for a tab, and `\\n` for a new line.',
+          'A line for each item. `{{.name}}` stands for a field, `{{.database.status}}` for a field of a field, `\\t` for a tab, and `\\n` for a new line. A field that is null is empty; one that no item can have is an error.',
         '-o csv': 'CSV with titles. Cells that a spreadsheet would evaluate as a formula begin with an apostrophe.',
         '-o id': 'Only IDs, one per line, as input for another command.',
         '-q': 'Suppresses messages on standard error, except errors. `token generate` prints only the secret.',

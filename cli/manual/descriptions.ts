@@ -172,7 +172,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   token: {
     description: [
-      'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID; a unique prefix of six or more characters is enough. Names do not identify tokens, because they need not be unique.',
+      'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID, by a unique prefix of six or more characters of it, or by its name if no other token has that name. `generate` accepts a name that another token has.',
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
       '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over, or the token is revoked. While the daemon cannot be reached it prints the last token, until that expires.',
     ],

@@ -140,7 +140,7 @@ describe('output for programs', () => {
     it('ends a program whose results need too much memory', async () => {
       const shell = { interruptible: <T>(work: Promise<T>) => work };
       const renderer = await jqRenderer('range(1e12)', shell, 15_000_000);
-      const failure = await Promise.resolve(renderer.all([], [])).catch((error: unknown) => error);
+      const failure = await Promise.resolve(renderer.all([], [], [])).catch((error: unknown) => error);
       expect(failure).to.include({ exitCode: 1, message: '--jq: the program needs too much memory' });
     }).timeout(120_000);
 
@@ -178,10 +178,34 @@ describe('output for programs', () => {
       expect((await here(['status', '--template', '{{.database.status}}'])).out).to.equal('ok\n');
     });
 
-    it('shows a field that does not exist as <no value>, and an object as JSON', async () => {
-      expect((await list('--limit', '1', '--template', '{{.nam}} {{.name.first}} {{.toString}}')).out).to.equal(
-        '<no value> <no value> <no value>\n',
-      );
+    it('refuses a field that there is not, and names similar ones', async () => {
+      for (const [template, says] of [
+        ['{{.nam}}', 'there is no field {{.nam}}\n  Did you mean name?\n  Fields: id, '],
+        ['{{.toString}}', 'there is no field {{.toString}}\n'],
+        ['{{.name.first}}', 'there is no field {{.name.first}}\n  {{.name}} has no fields\n'],
+      ] as const) {
+        const { exitCode, out, err } = await list('--template', template);
+        expect({ exitCode, out }).to.deep.equal({ exitCode: 1, out: '' });
+        expect(err).to.contain(`llmp: --template: ${says}`);
+      }
+      const { exitCode, err } = await here(['status', '--template', '{{.database.state}}']);
+      expect(exitCode).to.equal(1);
+      expect(err).to.contain('Did you mean status?');
+    });
+
+    it('shows nothing for a field that is null, or that only other items have', async () => {
+      expect((await list('--limit', '1', '--template', '<{{.last_used_at}}>')).out).to.equal('<>\n');
+      const records = await here(['audit', 'list', '--template', '<{{.reason}}{{.reason.more}}{{.details.never}}>']);
+      expect(records.exitCode).to.equal(0);
+      expect(records.out).to.match(/^(?:<>\n)+$/);
+      const standIn = await startStandIn();
+      standIn.answer = responds([{ id: '1', kind: 'change', action: 'token.create' }]);
+      const events = await commandsAt(standIn).here(['events', 'list', '--template', '{{.action}}<{{.model}}>']);
+      await standIn.stop();
+      expect(events.out).to.equal('token.create<>\n');
+    });
+
+    it('shows an object as JSON', async () => {
       expect(JSON.parse((await here(['token', 'get', tokens[0]!.id, '--template', '{{.}}'])).out)).to.include({
         name: 'ci-deploy',
       });
