@@ -1,5 +1,6 @@
 /** Renders tables and details for a terminal. */
 import type { createColors } from 'picocolors';
+import { type ColumnClaim, columnWidths } from './column-widths.js';
 import type { Tint } from './columns/column.js';
 import { plain, visible } from './escape.js';
 
@@ -26,6 +27,8 @@ export interface TableColumn<T> {
   shrinks?: boolean;
   /** The width to which such a column is truncated before a column is removed. Default: 16. */
   minWidth?: number;
+  /** Optional columns are removed before its texts are truncated. */
+  keepsWidth?: boolean;
   /** For streamed lines: the fixed width, because later texts are not known yet. The last column needs none. */
   width?: number;
   /** For streamed lines: the column takes the remaining width of the terminal. */
@@ -53,14 +56,10 @@ interface Cell {
   tint: Tint | undefined;
 }
 
-interface ColumnLayout {
-  rank: number;
-  /** The width to which long texts can be truncated; null: not at all. */
-  minWidth?: number | null;
+interface ColumnLayout extends ColumnClaim {
   fills?: boolean;
   alignRight: boolean;
   cells: Cell[];
-  width: number;
 }
 
 const GAP = '  ';
@@ -78,10 +77,14 @@ export async function tableOf<T>(
   // Loaded only for tables, because loading it takes as long as parsing the command line.
   const { default: widthOf } = await import('string-width');
   const laid = columns.map((column) => layoutOf(items, column, render, widthOf));
-  const shown = shrunkToFit(laid, render, widthOf);
+  const widths = columnWidths(laid, render.width, GAP.length);
+  const shown = laid.flatMap((column, at) => {
+    const width = widths[at] ?? null;
+    return width === null ? [] : [cutTo(column, width, render, widthOf)];
+  });
   const lines = Array.from({ length: items.length + 1 }, (_, row) =>
     shown
-      .map(({ cells, width, alignRight }) => padded(cells[row], width, alignRight, row === 0, render.colors))
+      .map(({ cells, wanted, alignRight }) => padded(cells[row], wanted, alignRight, row === 0, render.colors))
       .join(GAP)
       .trimEnd(),
   );
@@ -97,29 +100,25 @@ export async function lineOf<T>(
   const { default: widthOf } = await import('string-width');
   const laid = columns.map((column): ColumnLayout => {
     const { rank, alignRight = false, title, shrinks, width = 0 } = column;
+    const least = column.fills ? MIN_FILL_WIDTH : width;
     const whole = item === null ? title : visible(column.show(item, render));
     const text = shrinks ? truncated(whole, width, render.ascii ? '~' : '…', widthOf) : whole;
     const cell = { text, width: widthOf(text), tint: item === null ? undefined : column.tint?.(item, render) };
-    return {
-      rank,
-      alignRight,
-      fills: column.fills ?? false,
-      cells: [cell],
-      width: column.fills ? MIN_FILL_WIDTH : width,
-    };
+    return { rank, alignRight, fills: column.fills ?? false, cells: [cell], least, wanted: least };
   });
-  const shown = columnsThatFit(laid, render.width);
-  const taken = shown.reduce((sum, { width, fills }) => sum + (fills ? 0 : width) + GAP.length, -GAP.length);
+  const widths = columnWidths(laid, render.width, GAP.length);
+  const shown = laid.filter((_, at) => widths[at] !== null);
+  const taken = shown.reduce((sum, { wanted, fills }) => sum + (fills ? 0 : wanted) + GAP.length, -GAP.length);
   for (const { fills, cells } of shown) {
     const [cell] = cells;
     if (!fills || !cell) continue;
     cell.text = truncated(cell.text, Math.max(1, render.width - taken), render.ascii ? '~' : '…', widthOf);
     cell.width = widthOf(cell.text);
   }
-  const cells = shown.map(({ cells: [cell], width, alignRight, fills }) =>
+  const cells = shown.map(({ cells: [cell], wanted, alignRight, fills }) =>
     padded(
       cell,
-      fills ? (cell?.width ?? 0) : Math.max(width, cell?.width ?? 0),
+      fills ? (cell?.width ?? 0) : Math.max(wanted, cell?.width ?? 0),
       alignRight,
       item === null,
       render.colors,
@@ -160,12 +159,14 @@ function layoutOf<T>(
     return { text, width: widthOf(text), tint: column.tint?.(item, render) };
   });
   cells.unshift({ text: column.title, width: column.title.length, tint: undefined });
+  const wanted = cells.reduce((most, cell) => Math.max(most, cell.width), 0);
   return {
     rank: column.rank,
-    minWidth: column.shrinks ? (column.minWidth ?? DEFAULT_MIN_WIDTH) : null,
+    least: column.shrinks ? Math.min(wanted, column.minWidth ?? DEFAULT_MIN_WIDTH) : wanted,
+    wanted,
+    keepsWidth: column.keepsWidth ?? false,
     alignRight: column.alignRight ?? false,
     cells,
-    width: cells.reduce((most, cell) => Math.max(most, cell.width), 0),
   };
 }
 
@@ -179,46 +180,18 @@ function truncated(text: string, most: number, sign: string, widthOf: (text: str
   return shortened + sign;
 }
 
-const neededBy = (columns: readonly ColumnLayout[]) =>
-  columns.reduce((sum, column) => sum + column.width, GAP.length * (columns.length - 1));
-
-/** Truncates long texts further, the longest first; removes columns only if that is not enough. */
-function shrunkToFit(
-  columns: readonly ColumnLayout[],
-  { width, ascii }: RenderOptions,
+function cutTo(
+  column: ColumnLayout,
+  width: number,
+  { ascii }: RenderOptions,
   widthOf: (text: string) => number,
-): readonly ColumnLayout[] {
-  const leastWidth = ({ width: whole, minWidth }: ColumnLayout) => Math.min(whole, minWidth ?? whole);
-  const least = columns.map((column) => ({ ...column, width: leastWidth(column) }));
-  const kept = columnsThatFit(least, width);
-  const shown = columns.filter((_, at) => kept.includes(least[at] as ColumnLayout));
-  const widths = shown.map((column) => column.width);
-  for (let excess = neededBy(shown) - width; excess > 0; excess -= 1) {
-    const canShrink = (it: number, at: number) => it > (shown[at]?.minWidth ?? it);
-    const longest = Math.max(...widths.filter(canShrink));
-    const at = widths.findIndex((it, column) => it === longest && canShrink(it, column));
-    if (at < 0) break;
-    widths[at] = longest - 1;
-  }
-  return shown.map((column, at) => {
-    const room = widths[at] ?? column.width;
-    if (room === column.width) return column;
-    const cells = column.cells.map((cell) => {
-      const text = truncated(cell.text, room, ascii ? '~' : '…', widthOf);
-      return { ...cell, text, width: widthOf(text) };
-    });
-    return { ...column, cells, width: room };
+): ColumnLayout {
+  if (width === column.wanted) return column;
+  const cells = column.cells.map((cell) => {
+    const text = truncated(cell.text, width, ascii ? '~' : '…', widthOf);
+    return { ...cell, text, width: widthOf(text) };
   });
-}
-
-function columnsThatFit(columns: readonly ColumnLayout[], width: number): readonly ColumnLayout[] {
-  const needed = neededBy(columns);
-  const highest = Math.max(...columns.map(({ rank }) => rank));
-  if (needed <= width || highest === 0) return columns;
-  return columnsThatFit(
-    columns.filter(({ rank }) => rank !== highest),
-    width,
-  );
+  return { ...column, cells, wanted: width };
 }
 
 function padded(cell: Cell | undefined, width: number, alignRight: boolean, isTitle: boolean, colors: Colors): string {

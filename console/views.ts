@@ -22,7 +22,7 @@ import type { RenderOptions, TableColumn, View } from './table.js';
 export const tableColumns = <T>(columns: readonly Column<T>[]): TableColumn<T>[] =>
   columns.flatMap((column) => {
     if (!isShownBy(column, 'cli')) return [];
-    const { rank, alignRight = false } = column;
+    const { rank, alignRight = false, isWhole = false, keepsWidth = false } = column;
     const { min, max } = widthsOf(column);
     return {
       title: shortTitleOf(column),
@@ -30,8 +30,9 @@ export const tableColumns = <T>(columns: readonly Column<T>[]): TableColumn<T>[]
       show: (item: T, render: RenderOptions) => cellText(column.cell(item, render.now), render),
       tint: (item: T, { now }: RenderOptions) => cellTint(column.cell(item, now)),
       alignRight,
-      shrinks: max > min,
+      shrinks: max > min && !isWhole,
       minWidth: min,
+      keepsWidth,
       width: min,
     };
   });

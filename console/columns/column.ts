@@ -66,6 +66,10 @@ export interface Column<T, Id extends string = string> {
   rank: number;
   /** In columns of a terminal. With a maximum it is as wide as its content, within these limits. */
   width: number | readonly [min: number, max: number];
+  /** Whether its content is never cut, such as a number. */
+  isWhole?: boolean;
+  /** Whether it is the reason to look at the list: where there is little room, optional columns are left out before it is cut. */
+  keepsWidth?: boolean;
   alignRight?: boolean;
   /** The field that the API sorts by. */
   sort?: string;

@@ -48,6 +48,7 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
       what: 'token, project or model',
       rank: 0,
       width: [12, 40],
+      keepsWidth: true,
       sort: 'name',
       isSearched: true,
     },

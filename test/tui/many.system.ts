@@ -69,6 +69,9 @@ describe(`llmp tui, with ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.press('G');
     await terminal.shows(cursorOn(await first('sort=-created_at')));
     for (const key of ['s', 's', 's', 's']) await terminal.press(key);
+    await terminal.shows(cursorOn(await first('sort=expires_at')));
+    await terminal.shows(/EXPIRES ▲/);
+    await terminal.press('s');
     await terminal.shows(cursorOn(await first('sort=live')));
   });
 

@@ -2,6 +2,7 @@
  * Columns of a list: which ones fit, and their widths. A width depends on all rows in memory and not only on the visible ones, so that
  * columns do not jump while scrolling.
  */
+import { columnWidths } from '../../console/column-widths.js';
 import { fitted, joined, strip, type Strip, text, widthOf } from './strip.js';
 
 export interface ListColumn<T> {
@@ -12,6 +13,10 @@ export interface ListColumn<T> {
   minWidth: number;
   /** A column with a maximum is as wide as its content, within these limits. */
   maxWidth?: number;
+  /** Whether its content is never cut. */
+  isWhole?: boolean;
+  /** Whether optional columns are dropped before its content is cut. */
+  keepsWidth?: boolean;
   alignRight?: boolean;
   show(item: T): Strip;
 }
@@ -24,7 +29,7 @@ export interface SizedColumn<T> {
 const GAP = 2;
 
 /**
- * Selects the columns that fit, and distributes the remaining width among those with wide content, the most important ones first.
+ * Selects the columns that fit, and shares the width among them.
  *
  * @param items all rows in memory.
  */
@@ -33,23 +38,16 @@ export function sizedColumns<T extends object>(
   width: number,
   items: readonly T[],
 ): readonly SizedColumn<T>[] {
-  const needed = columns.reduce((sum, { minWidth }) => sum + minWidth, GAP * (columns.length - 1));
-  const highest = Math.max(...columns.map(({ rank }) => rank));
-  if (needed > width && highest > 0) {
-    return sizedColumns(
-      columns.filter(({ rank }) => rank !== highest),
-      width,
-      items,
-    );
-  }
-  let room = Math.max(0, width - needed);
-  const widths = new Map<ListColumn<T>, number>();
-  for (const column of [...columns].sort((one, other) => one.rank - other.rank)) {
-    const more = Math.min(room, wantedWidth(column, items) - column.minWidth);
-    room -= more;
-    widths.set(column, column.minWidth + more);
-  }
-  return columns.map((column) => ({ column, width: widths.get(column) ?? column.minWidth }));
+  const claims = columns.map((column) => {
+    const { rank, minWidth, isWhole = false, keepsWidth = false } = column;
+    const wanted = wantedWidth(column, items);
+    return { rank, least: isWhole ? wanted : minWidth, wanted, keepsWidth };
+  });
+  const widths = columnWidths(claims, width, GAP);
+  return columns.flatMap((column, at) => {
+    const own = widths[at] ?? null;
+    return own === null ? [] : [{ column, width: own }];
+  });
 }
 
 function wantedWidth<T extends object>(column: ListColumn<T>, items: readonly T[]): number {

@@ -30,7 +30,7 @@ export function shownColumns<T, Id extends string>(
   const isNarrow = state.size.columns < WIDE_COLUMNS;
   const found = parsed(state, filter)?.words ?? [];
   const listColumn = (column: Column<T, Id>): ListColumn<T> => {
-    const { rank, alignRight = false, isSearched } = column;
+    const { rank, alignRight = false, isSearched, isWhole = false, keepsWidth = false } = column;
     const { min, max } = widthsOf(column);
     const options = { nowMs, words: isSearched ? found : [], isNarrow };
     const listed = {
@@ -38,6 +38,8 @@ export function shownColumns<T, Id extends string>(
       rank,
       minWidth: min,
       maxWidth: max,
+      isWhole,
+      keepsWidth,
       alignRight,
       show: (item: T) => cellStrip(column.cell(item, nowMs), options),
       ...own?.[column.id],

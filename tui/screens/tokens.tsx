@@ -6,12 +6,13 @@ import type { ListColumn } from '../parts/columns.js';
 import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { listRows } from '../state/rows.js';
-import type { State } from '../state/state.js';
+import type { State, TokensState } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
 
 export const TokensScreen = ({ state }: { state: State }) => (
   <List
     window={state.tokens.window}
+    title={orderShown(state.tokens)}
     columns={columnsOf(state)}
     rows={listRows(state)}
     markOf={(token, index) => strip(markOf(state, token, index))}
@@ -28,22 +29,18 @@ function markOf({ tokens: { marks, rangeFrom, window } }: State, token: WireToke
   return isInRange ? text('·', 'accent') : ' ';
 }
 
-/** Below this width names are cut, so that state and expiry are visible. */
-const NARROW_COLUMNS = 72;
-
 function columnsOf(state: State): readonly ListColumn<WireToken>[] {
   const { filter, order, isDescending } = state.tokens;
-  const { columns } = state.size;
-  const isWide = columns >= WIDE_COLUMNS;
   return shownColumns(state, 'tokens', TOKEN_COLUMNS, {
     filter,
-    order: { by: order === 'live' ? 'expires_at' : order, isDescending },
-    own: {
-      id: isWide ? {} : { rank: 9 },
-      name: { minWidth: isWide || columns < NARROW_COLUMNS ? 10 : 20 },
-    },
+    order: { by: order, isDescending },
+    own: { id: state.size.columns >= WIDE_COLUMNS ? {} : { rank: 9 } },
   });
 }
+
+/** The order that is none of a single column. */
+const orderShown = ({ order, isDescending }: TokensState): Strip =>
+  order === 'live' ? strip(text(`usable ${isDescending ? 'last' : 'first'}, by expiry`, 'faint')) : [];
 
 function nothing(state: State): (string | Strip)[] {
   const { tokens } = state;

@@ -153,6 +153,7 @@ export const TOKEN_ORDERS = [
   'last_used_at',
   'request_count',
   'name',
+  'expires_at',
 ] as const satisfies readonly TokenSortField[];
 export type TokenOrder = (typeof TOKEN_ORDERS)[number];
 

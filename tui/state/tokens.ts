@@ -141,7 +141,7 @@ export function ordered(state: State): Transition {
   const at = TOKEN_ORDERS.indexOf(tokens.order);
   const order = TOKEN_ORDERS[(at + 1) % TOKEN_ORDERS.length] ?? 'live';
   // The most useful direction: expiring next, newest, last used or most used first.
-  const isDescending = order !== 'live' && order !== 'name';
+  const isDescending = order !== 'live' && order !== 'name' && order !== 'expires_at';
   return reloaded(state, { order, isDescending });
 }
 

@@ -1,6 +1,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import { expect } from 'chai';
+import { isShownBy } from '../../../console/columns/column.js';
+import { COLUMNS } from '../../../tui/state/columns.js';
 import { listRows } from '../../../tui/state/rows.js';
+import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import type { State } from '../../../tui/state/state.js';
 import { frameLines, screenText } from './rendering.js';
 import { PROJECTS, scene, TOKENS } from './scenes.js';
@@ -12,7 +15,7 @@ const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓
 describe('tokens screen', () => {
   it('shows name, project, state, expiry and use of each token (finding A8)', () => {
     const { state } = scene({ columns: 120 });
-    expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES ▲ +REQUESTS +HIT% +LAST USED/);
+    expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +HIT% +LAST USED/);
     expect(lines(state)[4]).to.match(/^│> {2}3fa91c2e {2}ci-deploy +web +● active +in 12m +4,211\/5,000 +38 +6s ago/);
   });
 
@@ -35,7 +38,7 @@ describe('tokens screen', () => {
     expect(title(100)).to.match(/ ID +NAME/);
     expect(title(80))
       .to.contain('PROJECT')
-      .and.not.to.match(/ ID |LAST USED/);
+      .and.not.to.match(/ ID |CREATED/);
     expect(title(60)).to.contain('EXPIRES').and.not.to.contain('PROJECT');
     expect(title(50)).to.contain('NAME').and.to.contain('STATE');
     expect(title(200)).to.contain('CREATED').and.to.contain('SECRET');
@@ -79,8 +82,52 @@ describe('tokens screen', () => {
   });
 
   it('shows the sort order at its column, and keeps that column on a narrow screen', () => {
-    expect(lines(scene({ columns: 120 }).press('S').state)[3]).to.contain('EXPIRES ▼');
+    expect(lines(scene({ columns: 120 }).press('s', 'S').state)[3]).to.contain('CREATED ▲');
     expect(lines(scene({ columns: 60 }).press('s', 's').state)[3]).to.contain('LAST USED ▼');
+    expect(lines(scene({ columns: 60 }).press('s', 's', 's', 's', 's').state)[3]).to.contain('EXPIRES ▲');
+  });
+
+  it('says in the frame that usable tokens come first, because no column alone has that order', () => {
+    const shown = lines(scene({ columns: 80 }).state);
+    expect(shown[2]).to.contain('usable first, by expiry');
+    expect(shown[3]).not.to.match(/[▲▼]/);
+    expect(lines(scene({ columns: 80 }).press('S').state)[2]).to.contain('usable last, by expiry');
+    expect(lines(scene({ columns: 80 }).press('s').state)[2]).not.to.contain('usable');
+  });
+
+  describe('with names of up to 30 characters', () => {
+    const names = ['nightly-regression-eu-west-1', 'contractor-kim-support-trainee', 'ci'];
+    const tokens = names.map((name, at) => token(at, { name }));
+    const shownAt = (columns: number, rows: number, ids: readonly string[]) =>
+      screenText(
+        scene({ columns, rows, tokens, settings: { saved: { ...NOTHING_SAVED, columns: { tokens: ids } } } }).state,
+      );
+    const defaults = COLUMNS.tokens.filter((column) => isShownBy(column, 'tui')).map(({ id }) => id);
+    const others = COLUMNS.tokens.map(({ id }) => id).filter((id) => !defaults.includes(id));
+
+    for (const [columns, rows] of [
+      [80, 24],
+      [120, 40],
+      [200, 60],
+    ] as const) {
+      it(`shows them whole at ${columns}x${rows}, whatever other column is shown too`, () => {
+        for (const other of others) {
+          const text = shownAt(columns, rows, [...defaults, other]);
+          for (const name of names) expect(text, other).to.contain(`${name} `);
+        }
+      });
+    }
+
+    it('leaves out a column only if the narrowest others have no room for it', () => {
+      const text = shownAt(120, 40, ['id', 'name', 'project', 'state', 'expires', 'requests', 'last_used', 'used']);
+      expect(text).to.match(/ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +LAST USED +USED/);
+    });
+
+    it('cuts them where there would be neither state nor expiry', () => {
+      expect(screenText(scene({ columns: 50, tokens }).state)).to.match(
+        /NAME +STATE +EXPIRES.*\n.*contractor-kim-[a-z-]*…/s,
+      );
+    });
   });
 
   it('shows … for rows that are not loaded yet', () => {
