@@ -211,7 +211,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   events: {
     description: [
       '`events tail` streams requests with a known token, and changes, as they happen; with `--since` it begins with stored events. `events list` lists stored events. With Redis both show the events of all instances; otherwise an instance stores its last 10,000 events. When piped, `events tail` writes one line of JSON per event.',
-      '`WHO REFUSED` is `llmp`, the `provider`, or the `client`, who disconnected; `cut` means that a response had begun and was not completed. `CODE` is the error code if llmp refused the request, and the field `error` says why.',
+      '`WHY` is the cause of a failure, such as `revoked`, `expired`, `cap spent` or `provider unreachable`, or the code of an error that the provider reported. The key `why` of a query selects by a part of it. In JSON, `code` is the error code if llmp refused the request, and `error` says why in a sentence.',
     ],
     seeAlso: ['llmp-dispatcher(8)'],
   },

@@ -1,7 +1,7 @@
 /** The fields and columns of events. */
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { actorShown, exact } from '../../daemon/api/formats.js';
-import { refuserOf } from '../../daemon/api/request-outcome.js';
+import { causeOf, refuserOf } from '../../daemon/api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { type Cell, columnsOf, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
 
@@ -60,33 +60,16 @@ export const EVENT_COLUMNS = columnsOf<WireEvent>()({
     key: 'status',
     cell: ofRequest((event) => text(String(event.status), requestTint(event))),
   },
-  refuser: {
-    title: 'Who refused',
-    what: 'who refused the request: llmp or the provider',
-    shownBy: IN_TERMINALS,
-    rank: 4,
-    width: 11,
-    cell: ofRequest((event) => text(refuserOf(event), requestTint(event))),
-  },
-  code: {
-    title: 'Code',
-    what: 'code of a refusal',
-    shownBy: IN_TERMINALS,
-    rank: 3,
-    width: [12, 21],
-    key: 'code',
-    isSearched: true,
-    cell: ofRequest(({ code }) => ({ kind: 'code', text: code })),
-  },
-  request: {
-    title: 'Request',
-    what: 'method and path, or what was changed and by whom',
+  why: {
+    title: 'Why',
+    what: 'why the request failed: a cause, or the code of the provider',
     shownBy: IN_TERMINALS,
     rank: 1,
-    width: [14, 36],
-    key: 'kind',
+    width: [20, 24],
+    keepsWidth: true,
+    key: 'why',
     isSearched: true,
-    cell: (event) => text(isRequest(event) ? `${event.method} ${event.path}` : changeShown(event)),
+    cell: ofRequest((event) => text(causeOf(event)?.why ?? null, requestTint(event))),
   },
   token: {
     title: 'Token',
@@ -119,6 +102,16 @@ export const EVENT_COLUMNS = columnsOf<WireEvent>()({
     isSearched: true,
     cell: ofRequest(({ model }) => text(model)),
   },
+  request: {
+    title: 'Request',
+    what: 'method and path, or what was changed and by whom',
+    shownBy: IN_TERMINALS,
+    rank: 3,
+    width: [14, 36],
+    key: 'kind',
+    isSearched: true,
+    cell: (event) => text(isRequest(event) ? `${event.method} ${event.path}` : changeShown(event)),
+  },
   model_tokens: {
     title: 'Model tokens, in and out',
     shortTitle: 'IN/OUT',
@@ -149,6 +142,24 @@ export const EVENT_COLUMNS = columnsOf<WireEvent>()({
     rank: 9,
     width: 5,
     cell: ofRequest(({ cache }) => text(cache, cache === 'hit' ? 'green' : 'dim')),
+  },
+  refuser: {
+    title: 'Who refused',
+    what: 'who refused the request: llmp or the provider',
+    shownBy: ON_REQUEST,
+    rank: 10,
+    width: 11,
+    cell: ofRequest((event) => text(refuserOf(event), requestTint(event))),
+  },
+  code: {
+    title: 'Code',
+    what: 'code of a refusal',
+    shownBy: ON_REQUEST,
+    rank: 10,
+    width: [12, 32],
+    key: 'code',
+    isSearched: true,
+    cell: ofRequest(({ code }) => ({ kind: 'code', text: code })),
   },
   outcome: {
     title: 'Outcome',

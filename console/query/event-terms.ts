@@ -1,5 +1,6 @@
 /** How the terms of a line become a query for events, and a predicate. */
 import type { EventStreamQuery, WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
+import { causeOf } from '../../daemon/api/request-outcome.js';
 import { REQUEST_EVENT_KIND, tookMs } from '../../daemon/api/vocabulary.js';
 import { keysOf } from './keys.js';
 import { fitsChoice, fitsPart, fitsWords, type Selection, TermReader, unique } from './reader.js';
@@ -17,6 +18,7 @@ export function eventReading(terms: readonly Term[], { projects, tokens }: Known
   const reader = new TermReader(terms, keysOf('events', { projects: [] }));
   const status = reader.choice('status', values.statuses.resolve);
   const outcomes = withFailures(reader.choice('outcome', values.requestOutcome.resolve));
+  const causes = reader.choice('why', values.cause.resolve);
   const codes = reader.choice('code', values.errorCode.resolve);
   const models = reader.choice('model', values.modelPart);
   const took = reader.bounds('took', values.took);
@@ -25,7 +27,8 @@ export function eventReading(terms: readonly Term[], { projects, tokens }: Known
   const ofTokens = reader.choice('token', values.tokenIn(tokens));
   const query = {
     status: listed(status.wanted),
-    outcome: selected(outcomes),
+    // Only failures have a cause, which the API does not filter by.
+    outcome: selected(outcomes) ?? (causes.wanted.length > 0 ? '!ok' : undefined),
     code: selected(codes),
     model: selected(models),
     took_over: took.over,
@@ -39,6 +42,7 @@ export function eventReading(terms: readonly Term[], { projects, tokens }: Known
     (event) => isKind(event.kind) && isOfProject(event.project_id) && isOfToken(event.token_id),
     (event) => hasStatus(event, status),
     requestTest(outcomes, ({ outcome }) => fitsChoice(outcomes)(outcome)),
+    requestTest(causes, (event) => fitsPart(causes)(causeOf(event)?.why ?? null)),
     requestTest(codes, ({ code }) => fitsChoice(codes)(code)),
     requestTest(models, ({ model }) => fitsPart(models)(model)),
     requestTest(took, ({ duration_ms: ms }) => isWithin(ms, took)),
@@ -91,5 +95,5 @@ function textsOf(event: WireEvent): (string | null)[] {
   const common = [kind, token, project, requestId];
   if (event.kind !== REQUEST_EVENT_KIND) return [...common, event.actor];
   const { method, path, status, code, error, outcome, model } = event;
-  return [...common, `${method} ${path}`, String(status), code, error, outcome, model];
+  return [...common, `${method} ${path}`, String(status), code, error, outcome, model, causeOf(event)?.why ?? null];
 }

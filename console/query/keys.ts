@@ -44,6 +44,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
       return [
         { name: 'status', what: 'for example 4xx,5xx', values: values.statuses.completions },
         { name: 'outcome', what: 'for example failed or refused', values: values.requestOutcome.completions },
+        { name: 'why', what: 'a part of the cause, for example revoked', values: values.cause.completions },
         { name: 'code', what: 'error code, for example rate_limited', values: values.errorCode.completions },
         model('a part of its name'),
         { name: 'took', what: 'for example >500ms', values: spans('>500ms', '>2s', '>10s') },

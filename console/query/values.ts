@@ -15,6 +15,7 @@ import {
   spanMs,
   tookMs,
 } from '../../daemon/api/vocabulary.js';
+import { COMMON_CAUSES } from '../../daemon/api/request-outcome.js';
 import { DEFAULT_PROVIDER, OTHER_PROVIDER, PROVIDER_NAMES, PROVIDERS } from '../../daemon/api/providers.js';
 import type { Completion, KnownNames } from './types.js';
 import type { TermPart } from './terms.js';
@@ -205,6 +206,15 @@ export const errorCode: ValueSet = {
     const mayGoOn = isLast && Object.keys(COMMON_CODES).some((code) => code !== given && code.startsWith(given));
     if (mayGoOn) return 'open';
     return ERROR_CODE.test(given) ? { value: given } : { problem: 'code must be an error code, such as rate_limited' };
+  },
+};
+
+/** Why a request failed, as lists show it, or a part of it. */
+export const cause: ValueSet = {
+  completions: COMMON_CAUSES.map((insert) => ({ insert, what: '' })),
+  resolve: ({ text, isLast }) => {
+    if (text.trim() !== '') return { value: text.toLowerCase() };
+    return isLast ? 'open' : { problem: 'a cause is missing' };
   },
 };
 

@@ -51,16 +51,16 @@ describe('llmp events list', function () {
     expect(await listed('outcome:failed')).to.deep.equal(['unknown', 'capped']);
     expect(await listed('outcome:failed --limit 1')).to.deep.equal(['unknown']);
     expect(await listed('model:gpt status:4xx')).to.deep.equal([]);
+    expect(await listed('why:cap')).to.deep.equal(['capped']);
+    expect(await listed('why:provider,nothing')).to.deep.equal(['unknown']);
     expect(await listed('!status:404 --failed')).to.deep.equal(['capped']);
     expect((await list('outcome:failed --failed')).err).to.contain('outcome in the query and as an option');
   });
 
   it('shows a table with names, and says if nothing matches', async () => {
     const { out } = await list('--code request_limit_reached', { terminal: 160 });
-    expect(out).to.match(/^TIME +STATUS +WHO REFUSED +CODE +TOKEN +PROJECT +MODEL +DURATION +CACHE +REQUEST$/m);
-    expect(out).to.match(
-      / 429 +llmp +request_limit_reached +nightly tests +project \d+ +\d+ ms +miss +GET \/v1\/models/,
-    );
+    expect(out).to.match(/^TIME +STATUS +WHY +TOKEN +PROJECT +MODEL +DURATION +CACHE +REQUEST$/m);
+    expect(out).to.match(/ 429 +cap spent +nightly tests +project \d+ +\d+ ms +miss +GET \/v1\/models/);
     expect((await list('--took-over 60s', { terminal: 80 })).err).to.contain('No matching events.');
   });
 
@@ -153,14 +153,14 @@ describe('llmp events tail', function () {
       await scene.daemon.createToken(scene.project.id);
       await eventually('three lines', () => tailing.out.split('\n').length === 4);
       const [titles = '', request = '', change = ''] = tailing.out.split('\n');
-      expect(titles).to.match(/^TIME {6}STATUS {2}WHO REFUSED {2}CODE {10}TOKEN {11}MODEL {9}DURATION {2}REQUEST$/);
+      expect(titles).to.match(/^TIME {6}STATUS {2}WHY {19}TOKEN {11}PROJECT {5}MODEL {9}DURATION {2}REQUEST$/);
       expect(request).to.match(/^\d\d:\d\d:\d\d {2}200 .* \d+ ms {2}GET/);
       expect(request.slice(titles.indexOf('REQUEST'))).to.equal('GET /v1/models');
       expect(request.slice(titles.indexOf('TOKEN'))).to.match(new RegExp(`^${scene.token.id.slice(0, 8)} `));
       expect(change.slice(titles.indexOf('REQUEST'))).to.equal('token.created by management');
     });
 
-    it('shows names, the code and who refused a request', async () => {
+    it('shows names, and why requests failed', async () => {
       const capped = await scene.daemon.createToken(scene.project.id, { name: 'nightly tests', max_requests: 1 });
       const tailing = await tail('events tail --failed', {
         terminal: 150,
@@ -172,8 +172,8 @@ describe('llmp events tail', function () {
       await scene.get();
       await eventually('two lines', () => tailing.out.split('\n').length === 4);
       const [, refused = '', unknown = ''] = tailing.out.split('\n');
-      expect(refused).to.match(/ 429 {5}llmp +request_lim… {2}nightly tests {3}project .* \d+ ms {2}miss /);
-      expect(unknown).to.match(/ 404 {5}provider .* \d+ ms {2}miss /);
+      expect(refused).to.match(/ 429 {5}cap spent {13}nightly tests {3}project .* \d+ ms {2}miss /);
+      expect(unknown).to.match(/ 404 {5}provider refused .* \d+ ms {2}miss /);
     });
 
     it('begins with stored events when asked to, and goes on', async () => {

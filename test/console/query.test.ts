@@ -315,6 +315,11 @@ describe('filter line', () => {
       ['code:rate_limited', { code: 'rate_limited' }, [true, false]],
       ['code:unauthorized,no_such', { code: 'unauthorized,no_such' }, [false, false]],
       ['!code:unauthorized', { code: '!unauthorized' }, [true, false]],
+      ['why:limit', { outcome: '!ok' }, [true, false]],
+      ['why:"rate limit",revoked', { outcome: '!ok' }, [true, false]],
+      ['why:revoked', { outcome: '!ok' }, [false, false]],
+      ['!why:rate', {}, [false, false]],
+      ['why:rate outcome:refused', { outcome: 'refused' }, [true, false]],
       ['outcome:refused', { outcome: 'refused' }, [true, false]],
       ['!outcome:ok,refused', { outcome: '!ok,refused' }, [false, false]],
       [

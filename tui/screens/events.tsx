@@ -3,7 +3,7 @@ import { EVENT_COLUMNS, requestTint } from '../../console/columns/events.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { actorShown, bytes, exact, promptCacheShown } from '../../daemon/api/formats.js';
-import { whyFailed } from '../../daemon/api/request-outcome.js';
+import { causeOf, whyFailed } from '../../daemon/api/request-outcome.js';
 import { keyOf } from '../keys/press.js';
 import { roleOf } from '../parts/cells.js';
 import { fact } from '../parts/columns.js';
@@ -21,7 +21,11 @@ export const EventsScreen = ({ state }: { state: State }) => (
     feed={state.events}
     columns={shownColumns(state, 'events', EVENT_COLUMNS, {
       filter: state.events.filter,
-      own: { time: { minWidth: state.size.columns < WIDE_COLUMNS ? 8 : 11 }, status: { show: status } },
+      own: {
+        time: { minWidth: state.size.columns < WIDE_COLUMNS ? 8 : 11 },
+        why: { minWidth: 9 },
+        status: { show: status },
+      },
     })}
     linesOf={linesOf}
     emptyLines={nothing(state)}
@@ -56,13 +60,16 @@ function linesOf(event: WireEvent, columns: number): Strip[] {
 
 function requestFacts(event: WireRequestEvent, columns: number): Fact[] {
   const { usage, outcome, code, cache, request_id: id, upstream_request_id: upstreamId } = event;
-  const why = wrapped(whyFailed(event) ?? '', columns - NAME_COLUMNS - 1);
+  const lines = (sentence: string | undefined | null) => wrapped(sentence ?? '', columns - NAME_COLUMNS - 1);
+  const why = lines(whyFailed(event));
+  const remedy = lines(causeOf(event)?.remedy);
   return [
     ['request', strip(text(`${event.status}`, outcomeRole(event)), ` ${event.method} ${event.path}`)],
     ...(why[0] === ''
       ? []
       : why.map((line, at): Fact => [at === 0 ? 'why' : '', strip(text(line, outcomeRole(event)))])),
     ['outcome', strip(outcome, code !== null && `  ${code}`, cache === 'hit' && '  from the cache')],
+    ...(remedy[0] === '' ? [] : remedy.map((line, at): Fact => [at === 0 ? 'remedy' : '', line])),
     ['of', subject(event)],
     ['model', event.model],
     [

@@ -265,17 +265,52 @@ describe('audit and events screens', () => {
 
   it('show the outcome of each request with a sign and a colour', () => {
     const text = screenText(scene({ tab: 'events', columns: 120, rows: 30 }).state);
-    expect(text).to.match(/● 200 {2} +POST \/v1\/chat\/completions +ci-deploy|● 200 {2} +POST/);
+    expect(text).to.match(/● 200 {2} +ci-deploy/);
     expect(text)
-      .to.match(/▲ 429 +llmp +request_lim…/)
-      .and.to.match(/✗ 502 +provider +upstream_un…/);
-    expect(text).to.match(/gpt-4o-mini +812 ms/);
+      .to.match(/▲ 429 +cap spent +job/)
+      .and.to.match(/✗ 502 +provider unreachable +job/);
+    expect(text).to.match(/gpt-4o-mini +POST .* 812 ms/);
   });
 
-  it('show who refused a request, and the code, on 80 columns too', () => {
-    const text = screenText(scene({ tab: 'events', columns: 80, rows: 24 }).state);
-    expect(text).to.match(/TIME +STATUS +WHO REFUSED +CODE +REQUEST/);
-    expect(text).to.match(/▲ 401 +llmp +unauthorized +POST/);
+  for (const [columns, rows] of [
+    [80, 24],
+    [120, 40],
+    [200, 60],
+  ] as const) {
+    it(`show why each request failed, uncut, at ${columns}x${rows}`, () => {
+      const failed = { status: 401, outcome: 'refused', code: 'unauthorized' } as const;
+      const events = [
+        request(0, { ...failed, error: 'the token is revoked' }),
+        request(1, { ...failed, error: 'the token is expired' }),
+        request(2, { ...failed, error: 'unauthorized' }),
+        request(3, { status: 429, outcome: 'refused', code: 'request_limit_reached' }),
+        request(4, { status: 200, outcome: 'provider_error', code: 'overloaded_error' }),
+        request(5, { status: 429, outcome: 'upstream_refused' }),
+        request(6, { status: 413, outcome: 'refused', code: 'body_too_large' }),
+        request(7, { status: 499, outcome: 'client_closed' }),
+      ].map((event) => ({ ...event, ...ofToken(TOKENS[0]!) }));
+      const text = screenText(scene({ tab: 'events', columns, rows, events }).state);
+      expect(text).to.match(/TIME +STATUS +WHY +TOKEN/);
+      for (const why of [
+        '401 +revoked',
+        '401 +expired',
+        '401 +unknown token',
+        '429 +cap spent',
+        '200 +overloaded_error',
+        '429 +provider rate limit',
+        '413 +body too large',
+        '499 +client left',
+      ])
+        expect(text).to.match(new RegExp(`. ${why} +ci-deploy`));
+    });
+  }
+
+  it('say what to do about a failure', () => {
+    const events = [
+      request(0, { status: 401, outcome: 'refused', code: 'unauthorized', error: 'the token is expired' }),
+    ];
+    const text = screenText(scene({ tab: 'events', rows: 40, events }).press('enter').state);
+    expect(text).to.match(/why +the token is expired[^]*remedy +issue the token again, because its expiry/);
   });
 
   it('show why a request failed first, at every size', () => {
