@@ -150,8 +150,12 @@ function chosen(state: State, isShort: boolean): Strip {
   return said.length === 0 ? [] : strip(text(said.join(isShort ? ' ' : '   '), 'accent'), ' ');
 }
 
-/** While the list is filtered, the status of the daemon knows the number of all tokens. */
-function allTokens({ tokens: { all, filter }, overview: { status } }: State): number | null {
+/** The list knows it best, but only while all of it is shown; the status of the daemon is requested on every screen. */
+function allTokens(state: State): number | null {
+  const {
+    tokens: { all, filter },
+    overview: { status },
+  } = state;
   const counts = status?.tokens ? Object.values(status.tokens).reduce((sum, each) => sum + each, 0) : null;
-  return filter === '' ? (all ?? counts) : (counts ?? all);
+  return view(state).screen === 'tokens' && filter === '' ? (all ?? counts) : (counts ?? all);
 }

@@ -27,6 +27,8 @@ export interface Binding {
   isAlwaysShown?: boolean;
   /** Why the key has no effect now; null: it works. */
   whyDisabled?(state: State): string | null;
+  /** Whether help leaves it out now, because another line says the same. */
+  isUnlisted?(state: State): boolean;
   /** The key closes the layer. */
   closesLayer?: boolean;
   run(state: State): Transition;

@@ -22,7 +22,9 @@ const isChoice = (top: Layer | undefined): top is ChoiceLayer => top?.kind === '
 /** The keys of the screen below. */
 function keysOfScreen(state: State): readonly NamedBinding[] {
   const { screen } = view(state);
-  return withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(({ on }) => on.includes(screen));
+  return withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(
+    (binding) => binding.on.includes(screen) && !binding.isUnlisted?.(state),
+  );
 }
 
 /** The entries of help: the keys of the screen below, or those that a search finds. */

@@ -15,20 +15,26 @@ export function recordLines(record: WireAuditRecord, now: number, columns: numbe
   const isBelow = isReasonBelow(record, layout, columns);
   const who = strip(whoOf(record));
   const parts = [
-    ...head(dateTime(record.time), record, now, layout),
+    ...head(dateTime(record.time), relativeTime(record.time, now), record, layout),
     ...(subject === undefined ? [] : [fitted(strip(subject), layout.subject ?? 0)]),
     ...(isBelow || reason.length === 0 ? [who] : [whole(who, layout.who), reason]),
   ];
   return [joined(parts, GAP), ...(isBelow ? [strip(' '.repeat(layout.indent), reason)] : [])];
 }
 
-/** All use of a token, in one line. @param words how much it was. */
-export function useLine(record: WireAuditRecord, now: number, columns: number, words: Strip): Strip {
-  return joined([...head(dateHour(record.time), record, now, recordLayout(columns, false)), words], GAP);
+/** All use of a token, in one line. @param lastUsedAt the record only has the hour. @param words how much it was. */
+export function useLine(
+  record: WireAuditRecord,
+  lastUsedAt: string,
+  now: number,
+  columns: number,
+  words: Strip,
+): Strip {
+  const age = relativeTime(lastUsedAt, now);
+  return joined([...head(dateHour(record.time), age, record, recordLayout(columns, false)), words], GAP);
 }
 
-function head(time: string, record: WireAuditRecord, now: number, layout: RecordLayout): Strip[] {
-  const age = relativeTime(record.time, now);
+function head(time: string, age: string, record: WireAuditRecord, layout: RecordLayout): Strip[] {
   return [
     ...(layout.time === null ? [] : [fitted(strip(time), layout.time)]),
     fitted([text(age, layout.time === null ? 'plain' : 'faint')], layout.age),

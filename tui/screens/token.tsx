@@ -140,7 +140,7 @@ function records(state: State, { history }: TokenDetail, token: WireToken, colum
   const lines = changes.map((record) => recordLines(record, now, columns));
   const cutLine = strip(text(`… more on screen 4 with the filter token:${token.id}`, 'faint'));
   return [
-    ...(lastUse ? [useLine(lastUse, now, columns, useOf(lastUse, token))] : []),
+    ...(lastUse ? [useLine(lastUse, token.last_used_at ?? lastUse.time, now, columns, useOf(lastUse, token))] : []),
     ...(isTruncated ? [...lines.slice(0, -1), [cutLine], ...lines.slice(-1)] : lines).flat(),
   ];
 }

@@ -90,7 +90,9 @@ const wasDown = ({ connection: { is, respondedMs, failure }, nowMs, refreshMs }:
 export function failed(state: State, failure: Failure, of: DataRequest['of'] | null): Transition {
   const { connection, nowMs } = state;
   if (failure.status === 401) {
-    return [{ ...state, connection: { ...connection, is: 'denied', failure, retryMs: null } }];
+    // The line of messages says that it was refused. What a change did stays.
+    const message = state.message?.isResult ? state.message : null;
+    return [{ ...state, message, connection: { ...connection, is: 'denied', failure, retryMs: null } }];
   }
   if (!mayRequest(state)) return [state];
   const failing = of === null || connection.failing.includes(of) ? connection.failing : [...connection.failing, of];

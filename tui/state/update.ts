@@ -104,8 +104,7 @@ function reduced(state: State, action: Action, press: Press): Transition {
       return begun(
         withMessage(
           { ...resetForDaemon(state), target: action.target, ...(action.saved && { saved: action.saved }) },
-          `Connected to ${nameOf(action.target)}`,
-          'good',
+          `Switched to ${nameOf(action.target)}`,
         ),
       );
     case 'notConnected':

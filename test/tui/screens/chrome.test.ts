@@ -49,6 +49,14 @@ describe('tabs', () => {
     );
   });
 
+  it('show the number of tokens now, not when the list was last open', () => {
+    const it = scene();
+    expect(tabs(it.state)).to.contain('2 Tokens 80 ');
+    const status = { ...STATUS, tokens: { active: 90, expired: 1, revoked: 0, rate_limited: 0, project_inactive: 0 } };
+    it.press('4').act({ on: 'loaded', request: { of: 'status' }, data: status });
+    expect(tabs(it.state)).to.contain('2 Tokens 91 ');
+  });
+
   it('keep the name of the current one on a narrow screen', () => {
     const narrow = tabs(scene({ columns: 50, tab: 'projects' }).state);
     expect(narrow).to.contain('3 Projects').and.not.to.contain('Tokens');

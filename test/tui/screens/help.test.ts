@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { bindingsOn } from '../../../tui/keys/press.js';
 import { filterKeys } from '../../../tui/state/filtering.js';
 import { DETAIL_SCREENS, layer, TABS, type Screen } from '../../../tui/state/state.js';
+import { NOTHING_SAVED, type SavedView } from '../../../tui/state/saved.js';
 import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
 import type { ScreenFixture, Setting } from './screen-fixture.js';
@@ -35,7 +36,7 @@ describe('help', () => {
           const it = helpOf(screen, { columns, rows: 200 }, prepared);
           const text = panelText(it);
           expect(text).to.not.contain('…');
-          for (const binding of bindingsOn(screen)) {
+          for (const binding of bindingsOn(screen).filter((binding) => !binding.isUnlisted?.(it.state))) {
             const why = binding.whyDisabled?.(it.state) ?? null;
             expect(text).to.contain(`${binding.label} ${binding.meaning}${why === null ? '' : ` (${why})`}`);
           }
@@ -52,10 +53,22 @@ describe('help', () => {
 
   it('shows each line at 80x24 when it is scrolled', () => {
     const it = helpOf('tokens', { columns: 80, rows: 24 });
-    for (const { meaning } of bindingsOn('tokens')) {
+    for (const { meaning } of bindingsOn('tokens').filter((binding) => !binding.isUnlisted?.(it.state))) {
       expect(panelText(it)).to.contain(meaning);
       it.press('j');
     }
+  });
+
+  it('says once that there are no saved views, and lists the keys of those that there are', () => {
+    const none = panelText(helpOf('tokens', { columns: 80, rows: 200 }));
+    expect(none.match(/There are no saved views/g)).to.have.length(1);
+    const view: SavedView = { name: 'leaks', screen: 'tokens', filter: 'leak', sort: null, columns: null };
+    const saved = { ...NOTHING_SAVED, views: [view] };
+    const one = panelText(helpOf('tokens', { columns: 80, rows: 200, settings: { saved } }));
+    expect(one)
+      .to.contain('8 view 1 show the first saved view')
+      .and.not.to.match(/no saved view| 9 view 2 /);
+    expect(one).to.contain('show the next saved view').and.to.contain('show the previous saved view');
   });
 });
 

@@ -109,6 +109,16 @@ describe('token screen', () => {
     expect(text).to.match(/History[^]*token\.use [^\n]* requests? in total[^]*token\.revoke[^]*token\.create/);
   });
 
+  it('says when it was last used, although uses are recorded by the hour', () => {
+    const { id } = scene().setting.tokens![0]!;
+    const tokens = [{ ...scene().setting.tokens![0]!, last_used_at: at(-0.05) }];
+    const audit = [record(1, { token_id: id, action: 'token.use', time: at(-46) })];
+    const text = screenText(scene({ tokens, audit, columns: 120, rows: 50 }).press('enter').state);
+    expect(text)
+      .to.match(/\d\dh +3s ago +token\.use/)
+      .and.not.to.contain('46m ago');
+  });
+
   it('shows the changes, newest first', () => {
     const text = screenText(opened().state);
     expect(text).to.match(/History[^]*● {2}token\.revoke +cli 10\.1\.2\.3/);

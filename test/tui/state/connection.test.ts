@@ -303,11 +303,19 @@ describe('contexts', () => {
     expect(operator.did('connect')).to.deep.equal({ do: 'connect', context: 'prod' });
     operator.daemon.tokens = [token(7)];
     operator.acts({ on: 'connected', target: place });
-    expect(operator.says).to.equal('Connected to prod');
+    expect(operator.says).to.equal('Switched to prod');
     expect(operator.state.undoHistory).to.deep.equal({ undo: [], redo: [] });
     expect(operator.marks).to.be.empty;
     expect(operator.cursor?.name).to.equal('name-7');
     expect(operator.press('x').dialog.title).to.match(/in prod$/);
+  });
+
+  it('are not called connected if the daemon refuses the management token', () => {
+    const operator = choosing();
+    operator.daemon.failing = () => DENIED;
+    operator.press('j', 'enter').acts({ on: 'connected', target: place });
+    expect(operator.state.connection.is).to.equal('denied');
+    expect(operator.state.message).to.equal(null);
   });
 
   it('do not switch while a change is pending, and send no change while switching', () => {
