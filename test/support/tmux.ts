@@ -95,19 +95,20 @@ export class Terminal {
 
   /** The same for text that may not be on a command line. */
   async typeSecret(text: string): Promise<void> {
-    const path = join(this.#folder, 'typed');
-    await writeFile(path, text, { mode: 0o600 });
-    await this.#tmux('load-buffer', '-b', 'secret', path);
-    await rm(path);
-    await this.#tmux('paste-buffer', '-d', '-b', 'secret', '-t', 'test');
+    await this.#insert(text);
   }
 
   /** The same as a paste: bracketed if the program requested it. */
   async paste(text: string): Promise<void> {
-    const path = join(this.#folder, 'pasted');
+    await this.#insert(text, '-p', '-r');
+  }
+
+  async #insert(text: string, ...options: string[]): Promise<void> {
+    const path = join(this.#folder, 'inserted');
     await writeFile(path, text, { mode: 0o600 });
-    await this.#tmux('load-buffer', '-b', 'pasted', path);
-    await this.#tmux('paste-buffer', '-p', '-r', '-d', '-b', 'pasted', '-t', 'test');
+    await this.#tmux('load-buffer', '-b', 'inserted', path);
+    await rm(path);
+    await this.#tmux('paste-buffer', ...options, '-d', '-b', 'inserted', '-t', 'test');
   }
 
   /** Sends a signal to the program that is running. */

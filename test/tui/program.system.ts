@@ -313,6 +313,33 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
     });
   });
 
+  describe('the token of a secret', () => {
+    for (const [columns, rows] of [
+      [80, 24],
+      [120, 40],
+    ] as const) {
+      it(`is found by the secret, which stays off the screen, and by what is shown of it, at ${columns}x${rows}`, async () => {
+        const name = `leaked-${columns}`;
+        const body = { project_id: web.id, name, duration_hours: 400 };
+        const { token } = await stage.manage<WireTokenCreated>('POST', '/manage/tokens', body);
+        const { obfuscated } = await stage.tokenNamed(name);
+        const it = await onTokens([], { columns, rows });
+        const recorded = await it.record();
+        await it.press('/');
+        await it.paste(token);
+        await it.shows(`tokens › ${name}`);
+        await it.press('h');
+        await it.shows(/epsilon/);
+        await it.press('/');
+        await it.type(obfuscated);
+        await it.shows(/enter finds its token/);
+        await it.press('Enter');
+        await it.shows(`tokens › ${name}`);
+        expect(await recorded()).not.to.contain(token.slice(10, 30));
+      });
+    }
+  });
+
   describe('hostile names', () => {
     it('are refused if they could change the terminal, and keep the columns if they are wide', async () => {
       let refusal = '';

@@ -150,6 +150,8 @@ export class SimulatedDaemon {
   keyCheck: ChangeResult['keyCheck'];
   /** Tokens whose changes fail. */
   readonly stubborn = new Set<string>();
+  /** What is shown of the secrets of tokens. */
+  readonly secrets = new Map<string, string>();
   readonly made: { change: ChangeRequest; reason: string | null }[] = [];
 
   constructor({ tokens = [], projects = [project('web')] }: { tokens?: WireToken[]; projects?: WireProject[] } = {}) {
@@ -187,6 +189,11 @@ export class SimulatedDaemon {
         return this.#page(request.query);
       case 'token':
         return this.token(request.id) as WireToken;
+      case 'tokensOfSecret': {
+        const { by } = request;
+        const shown = 'shown' in by ? by.shown : (this.secrets.get(by.secret.reveal()) ?? '');
+        return this.tokens.filter(({ obfuscated }) => obfuscated === shown);
+      }
       case 'allTokens':
         return this.#found(request.query);
       case 'projects':

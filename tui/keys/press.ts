@@ -5,6 +5,7 @@ import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
 import { edited, inserted, isTextKey, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
+import { searched, searchIn } from '../state/secret-search.js';
 import type { ContextChoice, Layer } from '../state/layers.js';
 import { andThen, layer, type State, type Transition, view, withLayer } from '../state/state.js';
 import { act, firstKeyOf, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
@@ -126,7 +127,14 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
 /** Inserts pasted text. It is never read as keys. */
 export function paste(state: State, text: string): Transition {
   const top = layer(state);
-  if (!top || isTooSmall(state) || keyScopeOf(state) === 'waiting') return [state];
+  if (isTooSmall(state) || keyScopeOf(state) === 'waiting') return [state];
+  const search = !top || top.kind === 'prompt' ? searchIn(text) : null;
+  // At once, so that a secret is never part of a line.
+  if (search)
+    return andThen(top?.kind === 'prompt' ? filtering.cancelled(state, top) : [state], (next) =>
+      searched(next, search),
+    );
+  if (!top) return [state];
   if (top.kind === 'dialog') return forms.changed(state, pasted(top, text));
   return withLine(state, top, (line) => inserted(line, text.replace(/[\r\n]+$/, ''))) ?? [state];
 }

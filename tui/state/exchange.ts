@@ -28,6 +28,7 @@ import type { ProjectUpstream } from '../../daemon/api/providers.js';
 import type { TokenHistory } from '../../daemon/api/audit-history.js';
 import type { Saved, SavedChange } from './saved.js';
 import type { Secret } from './secret.js';
+import type { SecretSearch } from './secret-search.js';
 import type { PageRequest } from './window.js';
 
 /** Kinds of data requests by name: parameters and resulting data. */
@@ -37,6 +38,8 @@ interface Requests {
   /** The first few tokens of a query, for the overview. */
   expiring: { params: { query: TokenQuery }; data: Page<WireToken> };
   token: { params: { id: string }; data: WireToken };
+  /** The tokens of a secret: one or none; or of what is shown of one. */
+  tokensOfSecret: { params: { by: SecretSearch }; data: readonly WireToken[] };
   /** All tokens of a query, to mark them or to invert their marks. */
   allTokens: { params: { query: TokenQuery; as: 'marks' | 'inverse' }; data: readonly WireToken[] };
   /** All projects: there are never many. */

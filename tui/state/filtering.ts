@@ -9,8 +9,9 @@ import { type Line, lineOf } from './line.js';
 import { closed, filterOf } from './navigation.js';
 import * as projects from './projects.js';
 import { SAVED_SCREENS } from './saved.js';
+import { searched, searchIn } from './secret-search.js';
 import type { Prompt } from './layers.js';
-import { knownNames, type State, type Transition, view, withLayer, loads } from './state.js';
+import { andThen, knownNames, type State, type Transition, view, withLayer, loads } from './state.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 
@@ -40,7 +41,8 @@ export function filterKeys(state: State): readonly FilterKey[] {
 
 /** The filter was edited: it is applied after a pause in typing. */
 export function changed(state: State, prompt: Prompt): Transition {
-  const problem = parsed(state, prompt.line.text)?.problems[0]?.message ?? null;
+  const { text } = prompt.line;
+  const problem = searchIn(text) ? 'enter finds its token' : (parsed(state, text)?.problems[0]?.message ?? null);
   const wake: Effect = { do: 'wake', name: 'filter', afterMs: TYPING_PAUSE_MS };
   return [withLayer(state, { ...prompt, problem }), wake];
 }
@@ -53,6 +55,8 @@ export function settled(state: State): Transition {
 }
 
 export function entered(state: State, prompt: Prompt): Transition {
+  const search = searchIn(prompt.line.text);
+  if (search) return andThen(cancelled(state, prompt), (next) => searched(next, search));
   const filter = parsed(state, prompt.line.text);
   if (!filter) return [closed(state)];
   const problem = filter.problems[0]?.message ?? (filter.isComplete ? null : 'The filter is incomplete');

@@ -21,6 +21,7 @@ import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
 import { withCount } from './saved-views.js';
 import type { Reveal } from './layers.js';
+import * as secrets from './secret-search.js';
 import {
   andThen,
   bulkActivity,
@@ -198,6 +199,7 @@ const DATA_REDUCERS: DataReducers = {
   tokens: (state, { page }, data) => tokens.loaded(state, page, data),
   expiring: (state, _, { items }) => [{ ...state, overview: { ...state.overview, expiring: items } }],
   token: (state, _, data) => [token.loaded(state, data)],
+  tokensOfSecret: (state, { by }, data) => secrets.found(state, by, data),
   allTokens: (state, _, data) => [tokens.allTokensReceived(state, data)],
   projects: (state, _, data) => [projects.arranged(state, { all: data })],
   usage: (state, { query }, data) =>

@@ -141,6 +141,7 @@ export class ScreenFixture {
         return page(tokens);
       case 'token':
         return tokens.find(({ id }) => id === request.id);
+      case 'tokensOfSecret':
       case 'allTokens':
         return tokens;
       case 'projects':
