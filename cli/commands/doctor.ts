@@ -29,11 +29,11 @@ export const doctorCommand = command({
   },
 });
 
-/** @param signal is aborted when the caller no longer needs the result. */
+/** @param setUp given while the deployment is being set up. Its signal is aborted when the caller no longer needs the result. */
 export async function diagnose(
   asking: DoctorInputs,
   envFile: string | undefined,
-  signal?: AbortSignal,
+  setUp?: { signal: AbortSignal },
 ): Promise<Finding[]> {
   const { shell, output, globals } = asking;
   const { limitFor, runDoctor } = await import('../../daemon/ops/doctor.js');
@@ -47,7 +47,7 @@ export async function diagnose(
       now: shell.now(),
       more,
       limitMs: limitFor(globals.timeout ?? 0),
-      ...(signal && { signal }),
+      ...(setUp && { isSetUp: true, ...setUp }),
     }),
   );
 }

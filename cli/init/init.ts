@@ -76,7 +76,7 @@ async function finish(invocation: InitInvocation, dir: string, plan: Plan): Prom
   writeAll(dir, plan.writes);
   if (plan.writes.length > 0) output.note('Files written. Checking the setup.');
   const asking = { ...invocation, shell: { ...shell, env: withoutSettings(shell.env) } };
-  const findings = await Promise.race([diagnose(asking, plan.envFile, controller.signal), interrupted]);
+  const findings = await Promise.race([diagnose(asking, plan.envFile, { signal: controller.signal }), interrupted]);
   if (findings === null) return EXIT.interrupted;
   const next = nextCommands(shell, plan);
   await show(invocation, plan, findings, next);

@@ -90,7 +90,8 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Generates a management token, asks for the listen address, the database, Redis and the provider, and writes an env file, secret files with mode 0600, and a systemd unit. It first shows what it will write, and asks for confirmation. Then it runs the checks of llmp-doctor(1) and prints the next commands.',
       'Existing values do not change unless you enter others, so you can run `llmp init` again. Every question has an option: `--set` for a setting, and `--non-interactive` for existing values and defaults.',
     ],
-    exitStatus: '9 if a check of the written setup failed. For other codes see llmp(1).',
+    exitStatus:
+      '9 if a check of the written setup failed. That the name of the provider does not resolve is a warning: a machine can be set up before it has a network. For other codes see llmp(1).',
     seeAlso: ['llmp-doctor(1)', 'llmp-daemon(8)', 'llmp.env(5)'],
   },
   doctor: {

@@ -66,6 +66,8 @@ export interface DoctorContext {
   isFileUnreadable: boolean;
   /** ` --env-file FILE` or empty: appended to commands in advice, so that they read the same settings. */
   envFileOption: string;
+  /** Whether the deployment is being set up, on a machine that may get its network later. */
+  isSetUp: boolean;
 }
 
 export const sourcesOf = ({ env, file }: DoctorContext): Sources => ({ env, file: file ?? undefined });

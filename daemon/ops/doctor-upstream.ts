@@ -26,10 +26,12 @@ const DATE_RESOLUTION_MS = 1_000;
 
 const NEEDED = ['upstreamBaseUrl', 'upstreamProxy', 'upstreamProxyBypass'] as const;
 
-export const upstreamChecks = (context: DoctorContext): CheckGroup => checksWith('upstream', context, NEEDED, upstream);
+export const upstreamChecks = (context: DoctorContext): CheckGroup =>
+  checksWith('upstream', context, NEEDED, (settings, signal) => upstream(settings, context, signal));
 
 async function* upstream(
   { upstreamBaseUrl: url, upstreamProxy, upstreamProxyBypass: bypass = [] }: Pick<AllSettings, (typeof NEEDED)[number]>,
+  context: DoctorContext,
   signal: AbortSignal,
 ): AsyncGenerator<Finding> {
   const isEncrypted = url.protocol === 'https:';
@@ -45,7 +47,7 @@ async function* upstream(
     const connected =
       upstreamProxy && !isReachedDirectly(url, bypass)
         ? await connectedThrough(upstreamProxy, { host, port }, opened)
-        : await connectedTo(host, port, opened);
+        : await connectedTo(host, port, context, opened);
     if ('state' in connected) {
       yield connected;
       return;
@@ -115,13 +117,21 @@ async function* upstream(
 /** A connection to the provider, and where it leads: an address, or the proxy. */
 type Connected = { socket: Socket; place: string };
 
-async function connectedTo(host: string, port: number, opened: Opening[]): Promise<Connected | Finding> {
+async function connectedTo(
+  host: string,
+  port: number,
+  { isSetUp, envFileOption }: DoctorContext,
+  opened: Opening[],
+): Promise<Connected | Finding> {
   const address = await addressOf(host);
   if (typeof address !== 'string') {
-    return failed(
+    const evidence = `cannot resolve ${host}: ${address.code}`;
+    const advice = `Check UPSTREAM_BASE_URL and DNS: getent hosts ${host}`;
+    if (!isSetUp) return failed('upstream', evidence, advice);
+    return warning(
       'upstream',
-      `cannot resolve ${host}: ${address.code}`,
-      `Check UPSTREAM_BASE_URL and DNS: getent hosts ${host}`,
+      `${evidence}; requests get 502 until it resolves`,
+      `${advice}. Then: llmp doctor${envFileOption}`,
     );
   }
   const socket = connect({ host, port });

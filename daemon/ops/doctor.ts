@@ -29,6 +29,8 @@ export interface DoctorOptions {
   now: number;
   /** Further checks, which the caller defines, such as that of the terminal. */
   more?: readonly CheckGroup[];
+  /** Whether the deployment is being set up: that the name of the provider does not resolve is only a warning then. */
+  isSetUp?: boolean;
   /** Time limit of each group of checks. */
   limitMs?: number;
   /** Aborted when the result is no longer needed. */
@@ -41,10 +43,11 @@ export async function runDoctor({
   envFile,
   now,
   more = [],
+  isSetUp = false,
   limitMs = LIMIT_MS,
   signal,
 }: DoctorOptions): Promise<Finding[]> {
-  const { context, problems } = read(env, envFile);
+  const { context, problems } = read(env, envFile, isSetUp);
   const families = [
     settingsChecks(context, problems),
     fileChecks(context),
@@ -66,12 +69,14 @@ export async function runDoctor({
 function read(
   env: NodeJS.ProcessEnv,
   path: string | undefined,
+  isSetUp: boolean,
 ): { context: DoctorContext; problems: readonly string[] } {
   const context = {
     env,
     file: null,
     isFileUnreadable: false,
     envFileOption: path === undefined ? '' : ` --env-file ${path}`,
+    isSetUp,
   };
   try {
     return { context: { ...context, file: path === undefined ? null : readEnvFile(path) }, problems: [] };

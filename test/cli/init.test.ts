@@ -92,6 +92,15 @@ describe('llmp init --non-interactive', () => {
     expect(out).to.match(/^upstream\tfailed\t.*ECONNREFUSED/m);
   });
 
+  it('warns that the name of the provider does not resolve, which can be a matter of the network', async () => {
+    const set = ['--set', 'UPSTREAM_BASE_URL=https://nowhere.invalid', '--set', 'LISTEN_ADDR=127.0.0.1:0'];
+    const { exitCode, out } = await init('--no-systemd', ...set);
+    expect(exitCode).to.equal(0);
+    expect(out).to.match(
+      /^upstream\twarning\tcannot resolve nowhere\.invalid: \w+; requests get 502 .*llmp doctor --env-file \S+$/m,
+    );
+  });
+
   it('with -n shows the plan, and writes nothing', async () => {
     const { exitCode, out, err } = await init(...good(), '-n');
     expect(exitCode).to.equal(0);
