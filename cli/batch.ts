@@ -88,13 +88,19 @@ export async function onEachId<T extends Resource>(invocation: WithDryRun, comma
   return changeEach(ids, isSelection, await invocation.connect(), invocation, command);
 }
 
-/** Runs the command for these IDs, which are confirmed. @param isSelection whether there can be several: they get a summary. */
+/**
+ * Runs the command for these IDs, which are confirmed.
+ *
+ * @param isSelection whether there can be several: they get a summary.
+ * @param undoOf how to undo a batch that is too long for a line of each ID; by default the user has the IDs.
+ */
 export async function changeEach<T extends Resource>(
   ids: readonly string[],
   isSelection: boolean,
   client: ManagementClient,
   invocation: WithDryRun,
   command: BatchCommand<T>,
+  undoOf?: (done: readonly T[]) => string,
 ): Promise<number> {
   const { output, options } = invocation;
   const { noun, view, change } = command;
@@ -118,9 +124,10 @@ export async function changeEach<T extends Resource>(
     else if (only !== undefined) await output.one(only, view);
   }
   if (change && isSelection) {
-    const undo = `Undo: pass the same IDs to llmp ${noun} ${change.opposite}`;
     const text = summary(change, done, isDryRun, counted(ids.length, noun));
-    output.note(isLong && !isDryRun && done.length > 0 ? `${text} ${undo}` : text);
+    const isUndone = isLong && !isDryRun && done.length > 0;
+    const undo = isUndone ? (undoOf?.(done) ?? `Undo: pass the same IDs to llmp ${noun} ${change.opposite}`) : '';
+    output.note(`${text} ${undo}`.trimEnd());
   }
   return exitCode;
 }

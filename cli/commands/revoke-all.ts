@@ -1,12 +1,16 @@
-/** Revokes many tokens: `token revoke --query`, and all of a project: `token revoke --project-id` and `project revoke-tokens`. */
+/** Changes many tokens: those of a query, with `token revoke --query` and `token reactivate --query`, and all of a project: `token revoke --project-id` and `project revoke-tokens`. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { counted, exact } from '../../daemon/api/formats.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireToken, WireTokensRevoked } from '../../daemon/api/contract.js';
-import { type BatchCommand, changeEach, confirmed } from '../batch.js';
+import { type BatchChange, type BatchCommand, changeEach, confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
 import type { Option } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
+import { stateFolder } from '../connection/contexts.js';
+import { shellWord } from '../../console/escape.js';
 import { listed } from '../listing.js';
 import { queryIn } from '../query.js';
 import { shortId } from '../../console/columns/cell-text.js';
@@ -48,31 +52,33 @@ async function dryRun(client: ManagementClient, id: string, { output }: Invocati
 const SAMPLE_SIZE = 5;
 
 /**
- * Revokes the tokens that a query selects and that are not revoked yet. The tokens are selected once: those that are shown before the
- * confirmation are those that are revoked.
+ * Revokes or reactivates the tokens that a query selects and that are not in that state yet. The tokens are selected once: those that are
+ * shown before the confirmation are those that are changed.
  *
- * @returns 0 only if each of them was revoked.
+ * @returns 0 only if each of them was changed.
  */
-export async function revokeSelected(
+export async function changeSelected(
   line: string,
   invocation: Invocation<{ dryRun: Option<boolean> }>,
-  command: BatchCommand<WireToken>,
+  command: BatchCommand<WireToken> & { change: BatchChange<WireToken> },
 ): Promise<number> {
-  const { output, options } = invocation;
+  const { output, options, shell } = invocation;
+  const { verb, pastTense, opposite, isApplied } = command.change;
   // It would select all tokens of all projects.
   if (line.trim() === '') throw usage('the query is empty', { advice: 'See: llmp help query' });
   const client = await invocation.connect();
   const { query } = await queryIn([line], 'tokens', client);
   const matching = await listed((page) => client.tokens({ ...query, ...page }), Infinity, output);
-  const tokens = matching.filter((token) => token.is_active);
+  const tokens = matching.filter((token) => !isApplied(token));
   if (options.dryRun) {
     await output.list(tokens, tokenView);
-    output.note(`Would revoke ${counted(tokens.length, 'token')}. Nothing was changed.`);
+    output.note(`Would ${verb.toLowerCase()} ${counted(tokens.length, 'token')}. Nothing was changed.`);
     return EXIT.done;
   }
   if (tokens.length === 0) {
     await output.list(tokens, tokenView);
-    output.note(`No matching tokens${matching.length === 0 ? '' : ' that are not revoked'}.`);
+    const otherwise = pastTense === 'Revoked' ? 'not revoked' : 'revoked';
+    output.note(`No matching tokens${matching.length === 0 ? '' : ` that are ${otherwise}`}.`);
     return EXIT.done;
   }
   if (invocation.input.canAsk && !invocation.globals.yes) {
@@ -81,7 +87,29 @@ export async function revokeSelected(
     }
     if (tokens.length > SAMPLE_SIZE) output.note(`  and ${exact(tokens.length - SAMPLE_SIZE)} more`);
   }
-  await confirmed(`Revoke ${counted(tokens.length, 'token')}?`, invocation);
+  await confirmed(`${verb} ${counted(tokens.length, 'token')}?`, invocation);
   const ids = tokens.map(({ id }) => id);
-  return changeEach(ids, true, client, invocation, command);
+  return changeEach(ids, true, client, invocation, command, (done) => {
+    const back = `llmp token ${opposite} - --yes`;
+    // With -o id and -q the user has asked for the IDs, or for nothing.
+    if (output.format !== 'table' || output.isQuiet) return `Undo: pass the IDs to ${back}`;
+    const file = idsFile(done, `${pastTense.toLowerCase()}-${shell.now()}`, shell.env);
+    if (file !== null) return `Undo: ${back} < ${shellWord(file)}`;
+    for (const { id } of done) output.note(id);
+    return `Undo: pass these IDs to ${back}`;
+  });
+}
+
+/** Writes the IDs of a selection, which cannot be selected again by the same query. @returns null if there is no place for the file. */
+function idsFile(tokens: readonly WireToken[], name: string, env: NodeJS.ProcessEnv): string | null {
+  const folder = stateFolder(env);
+  if (folder === undefined) return null;
+  const path = join(folder, `${name}.ids`);
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+    writeFileSync(path, tokens.map(({ id }) => `${id}\n`).join(''), { mode: 0o600, flag: 'wx' });
+    return path;
+  } catch {
+    return null;
+  }
 }

@@ -10,7 +10,7 @@ import { EXIT, usage } from '../../console/failure.js';
 import { idsIn, onlyProject } from '../filters.js';
 import { limit, listed } from '../listing.js';
 import { queryArgument, queryIn, termKind, withOptions } from '../query.js';
-import { revokeSelected, revokeTokensOf } from './revoke-all.js';
+import { changeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
 import { print } from './token-print.js';
@@ -167,7 +167,7 @@ const revoke = command({
     if (given.length > 1) throw usage(`${given.join(' and ')} exclude each other`, { advice: 'Use one of them' });
     if (projectId !== undefined) return revokeTokensOf(projectId, options.dryRun === true, invocation);
     const command = { ...TOKEN, change: revocationChange };
-    if (query !== undefined) return revokeSelected(query, invocation, command);
+    if (query !== undefined) return changeSelected(query, invocation, command);
     if (args.length > 0) return onEachId(invocation, command);
     throw usage('no token given', { advice: 'Give token IDs, or use --project-id or --query' });
   },
@@ -179,10 +179,27 @@ const reactivate = command({
   examples: [
     ['token reactivate 3fa91c2e', 'reactivate a token; expiry and request count do not change'],
     ['token reactivate - --yes < ids.txt', 'reactivate the tokens whose IDs are in a file'],
+    ["token reactivate --query 'project:web ci' -n", 'show which tokens would be reactivated'],
   ],
-  argument: TOKENS,
-  options: { dryRun },
-  run: (invocation) => onEachId(invocation, { ...TOKEN, change: reactivationChange }),
+  argument: { ...TOKENS, required: false },
+  options: {
+    query: text(
+      '--query <QUERY>',
+      "reactivate the revoked tokens that a query selects, for example 'project:web ci'; see llmp help query",
+      'query of tokens',
+    ),
+    dryRun,
+  },
+  run(invocation) {
+    const { args, options } = invocation;
+    const command = { ...TOKEN, change: reactivationChange };
+    if (options.query === undefined) {
+      if (args.length > 0) return onEachId(invocation, command);
+      throw usage('no token given', { advice: 'Give token IDs, or use --query' });
+    }
+    if (args.length > 0) throw usage('token IDs and --query exclude each other', { advice: 'Use one of them' });
+    return changeSelected(options.query, invocation, command);
+  },
 });
 
 const revocationChange: BatchChange<WireToken> = {

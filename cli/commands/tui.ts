@@ -1,5 +1,4 @@
 /** `llmp tui`: the terminal UI. Its code is in tui/ and is loaded only if it runs. */
-import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { oneOf } from '../../config/kinds.js';
 import type { ContextSummary } from '../../tui/state/exchange.js';
@@ -16,7 +15,7 @@ import {
   connectWithToken,
   fullFetchTo,
 } from '../connection/connection.js';
-import { readContexts, settingsFolder } from '../connection/contexts.js';
+import { readContexts, settingsFolder, stateFolder } from '../connection/contexts.js';
 import { destinationOf } from '../connection/destination.js';
 import { visible } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
@@ -110,13 +109,7 @@ export async function openTui(invocation: TuiInvocation): Promise<number> {
   });
 }
 
-function foldersIn(env: NodeJS.ProcessEnv): Folders {
-  const state = env.XDG_STATE_HOME || (env.HOME && join(env.HOME, '.local/state'));
-  return {
-    config: settingsFolder(env),
-    state: state ? join(state, 'llmp') : undefined,
-  };
-}
+const foldersIn = (env: NodeJS.ProcessEnv): Folders => ({ config: settingsFolder(env), state: stateFolder(env) });
 
 async function settingsFor(io: TerminalIo, folders: Folders) {
   const { readSettings } = await import('../../tui/settings/settings.js');

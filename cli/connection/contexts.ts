@@ -73,6 +73,12 @@ export function settingsFolder(env: NodeJS.ProcessEnv): string | undefined {
   return path === undefined ? undefined : dirname(path);
 }
 
+/** The folder of what llmp keeps for itself, such as the history of the terminal UI. */
+export function stateFolder({ XDG_STATE_HOME, HOME }: NodeJS.ProcessEnv): string | undefined {
+  const folder = XDG_STATE_HOME || (HOME && join(HOME, '.local/state'));
+  return folder ? join(folder, 'llmp') : undefined;
+}
+
 /** A missing file has no contexts. @throws {Failure} if the file cannot be read, or is invalid. */
 export async function readContexts(env: NodeJS.ProcessEnv): Promise<Contexts> {
   const path = contextsPath(env);

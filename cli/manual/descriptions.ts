@@ -180,6 +180,8 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     sections: {
       FILES: [
         terms({
+          '~/.local/state/llmp/revoked-*.ids, reactivated-*.ids':
+            'The IDs of the tokens that a command with `--query` has changed, if there are more than 20, for its undo. With `XDG_STATE_HOME` they are in llmp there.',
           '$XDG_RUNTIME_DIR/llmp/token-*.json':
             'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused.',
         }),

@@ -1,7 +1,9 @@
 import { expect } from 'chai';
+import { readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { daemonForEachTest, MANAGEMENT_TOKEN } from '../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
 import { auditOf, storedIn } from '../support/management.js';
 import { type Captured, commandsAt, llmp, type Situation } from './captured.js';
@@ -303,6 +305,38 @@ describe('several tokens or projects at once', () => {
       expect(err).to.equal('');
       const again = await here([...revoke, 'idle:>0s t', '--yes']);
       expect(again).to.deep.equal({ exitCode: 0, out: '', err: 'No matching tokens that are not revoked.\n' });
+    });
+
+    it('are reactivated as well, those that are revoked', async () => {
+      const ids = await issued(3);
+      for (const id of ids.slice(1)) await here(`token revoke ${id}`);
+      const reactivate = ['token', 'reactivate', '--query'];
+      const { out, err } = await here([...reactivate, 't', '-n', '-o', 'id']);
+      expect(out.trim().split('\n')).to.have.members(ids.slice(1));
+      expect(err).to.equal('Would reactivate 2 tokens. Nothing was changed.\n');
+      expect((await here([...reactivate, 't', '--yes'])).err).to.contain('Reactivated 2 of 2 tokens.');
+      expect(await areActive(ids)).not.to.include(false);
+      const again = await here([...reactivate, 't', '--yes']);
+      expect(again).to.deep.equal({ exitCode: 0, out: '', err: 'No matching tokens that are revoked.\n' });
+      expect((await here([...reactivate, 't', ids[0]!])).exitCode).to.equal(2);
+    });
+
+    it('are named for an undo, also if there are many: only those that were changed', async () => {
+      const ids = await issued(26);
+      await here(`token revoke ${ids[0]}`);
+      const home = temporaryFolder();
+      const { err } = await here([...revoke, 't', '--yes'], { env: { HOME: home } });
+      const [, file = ''] =
+        /^Revoked 25 of 25 tokens\. Undo: llmp token reactivate - --yes < '(.*)'\n$/.exec(err) ?? [];
+      expect(dirname(file)).to.equal(join(home, '.local/state/llmp'));
+      expect(statSync(file).mode & 0o777).to.equal(0o600);
+      await here('token reactivate - --yes', { stdin: readFileSync(file, 'utf8') });
+      expect(await areActive(ids)).to.deep.equal([false, ...Array<boolean>(25).fill(true)]);
+
+      // Without a home folder there is no file.
+      const unnamed = await here([...revoke, 't', '--yes']);
+      expect(unnamed.err.match(/^[0-9a-f-]{36}$/gm)).to.have.members(ids.slice(1));
+      expect(unnamed.err).to.contain('Undo: pass these IDs to llmp token reactivate - --yes\n');
     });
 
     it('exit with 1 if some of them could not be revoked, and with 2 for a wrong or empty query', async () => {
