@@ -111,12 +111,15 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       for (const [columns, rows] of [
         [80, 24],
         [120, 40],
+        [200, 60],
       ] as const) {
         const it = await onTokens([], { columns, rows });
         expect(await call(`/v1/first-${columns}`)).to.equal(502);
         await it.press('6', 'e', 'Enter');
         await it.shows(new RegExp(`request +502 GET /v1/first-${columns}`));
+        await it.shows(/502 +provider unreachable +caller/);
         await it.shows(/why +upstream unreachable \(ECONNREFUSED\)/);
+        await it.shows(/remedy +check the base URL of the project/);
         await it.shows(/of +caller {2}in web/);
         for (let n = 0; n < 30; n++) await call(`/v1/later-${n}`);
         await it.shows(/30 new below/);
@@ -135,7 +138,7 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       await it.press(':');
       await it.type('reverse');
       await it.press('Enter');
-      await it.shows(/▼/);
+      await it.shows(/usable last, by expiry/);
     });
   });
 
@@ -311,6 +314,27 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
       expect(await it.exit()).to.equal(0);
       expect(await it.screen(true), 'after the end').not.to.contain(secret);
     });
+  });
+
+  describe('names', () => {
+    for (const [columns, rows] of [
+      [80, 24],
+      [120, 40],
+      [200, 60],
+    ] as const) {
+      it(`stay whole when another column is shown, at ${columns}x${rows}`, async () => {
+        const name = `regression-of-eu-west-${columns}`;
+        await stage.token(web.id, name, 500);
+        const it = await onTokens(['-c', 'shown'], { columns, rows });
+        await it.shows(`${name} `);
+        await it.press('C');
+        await it.shows(/\[ \] used/);
+        await it.press('r', ...Array.from({ length: 11 }, () => 'j'), 'Space', 'Enter');
+        await it.shows(/Saved the columns of tokens/);
+        expect(await it.screen()).to.contain(`${name} `);
+        await it.press('C', 'r', 'Enter');
+      });
+    }
   });
 
   describe('the token of a secret', () => {
