@@ -89,8 +89,9 @@ ${CHAT} \\
 Stream the response with OpenAI's SDK for Node.js (npm install openai):
 
 node --input-type=module <<'END'
+import { env } from 'node:process';
 import OpenAI from 'openai';
-const { LLMP_SERVER, TOKEN } = process.env;
+const { LLMP_SERVER, TOKEN } = env;
 const client = new OpenAI({ baseURL: LLMP_SERVER + '/v1', apiKey: TOKEN });
 const stream = await client.chat.completions.create({
   model: 'demo',
@@ -119,7 +120,8 @@ Open a WebSocket, on which the provider echoes messages (npm install ws):
 
 node --input-type=module <<'END'
 import WebSocket from 'ws';
-const { LLMP_SERVER, TOKEN } = process.env;
+import { env } from 'node:process';
+const { LLMP_SERVER, TOKEN } = env;
 const url = LLMP_SERVER.replace('http:', 'ws:') + '/v1/realtime';
 const socket = new WebSocket(url, { headers: { Authorization: 'Bearer ' + TOKEN } });
 socket.on('error', ({ message }) => console.error(message));
