@@ -172,7 +172,15 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   },
   'tui/terminal': { folders: ['tui/terminal', 'console/terminal-io'], packages: ['string-width'] },
   'tui/parts': {
-    folders: ['tui/parts', 'tui/state', 'daemon/api', 'console/bars', 'console/columns', 'console/escape'],
+    folders: [
+      'tui/parts',
+      'tui/state',
+      'daemon/api',
+      'console/bars',
+      'console/column-widths',
+      'console/columns',
+      'console/escape',
+    ],
     packages: ['ink', 'react', 'string-width'],
     node: [],
   },

@@ -27,8 +27,7 @@ import type {
 import type { ProjectUpstream } from '../../daemon/api/providers.js';
 import type { TokenHistory } from '../../daemon/api/audit-history.js';
 import type { Saved, SavedChange } from './saved.js';
-import type { Secret } from './secret.js';
-import type { SecretSearch } from './secret-search.js';
+import type { Secret, SecretSearch } from './secret.js';
 import type { PageRequest } from './window.js';
 
 /** Kinds of data requests by name: parameters and resulting data. */

@@ -3,12 +3,9 @@ import { isSecret, shownSecret } from '../../daemon/api/tokens-of-secret.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { nameOf } from './changes.js';
 import { mayRequest } from './connection.js';
-import { Secret } from './secret.js';
+import { Secret, type SecretSearch } from './secret.js';
 import { type State, type Transition, withMessage } from './state.js';
 import * as token from './token.js';
-
-/** What to search tokens by. */
-export type SecretSearch = { secret: Secret } | { shown: string };
 
 /** The last word of a text that is one of both; null if there is none. */
 export function searchIn(text: string): SecretSearch | null {

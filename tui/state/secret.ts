@@ -29,3 +29,6 @@ export class Secret {
     return MASK;
   }
 }
+
+/** What to search tokens by: a secret, or what is shown of one. */
+export type SecretSearch = { secret: Secret } | { shown: string };
