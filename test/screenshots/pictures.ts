@@ -29,19 +29,19 @@ const ROWS: readonly (readonly [string, number, WireToken['state'], number, numb
   ['ci-deploy', 0, 'active', 12, 4_211, 5_000, 0.62, 0.05],
   ['batch-night', 1, 'active', 48, 12, 0, 0, 61],
   ['eval-runner', 1, 'active', 95, 38_118, 50_000, 0.41, 0.1],
-  ['notebook', 1, 'rate_limited', 180, 500, 500, 0.08, 2],
   ['support-bot', 2, 'active', 320, 2_904, 10_000, 0.71, 0.4],
   ['docs-search', 0, 'active', 460, 18_023, 0, 0.86, 0.02],
   ['intern-sandbox', 1, 'active', 1_180, 77, 200, 0.12, 214],
-  ['old-laptop', 0, 'revoked', 2_300, 37, 0, 0, 5_900],
   ['mobile-beta', 3, 'active', 2_710, 911, 25_000, 0.35, 1.2],
   ['staging', 0, 'active', 3_005, 204, 1_000, 0.22, 9],
-  ['quarterly-report', 4, 'project_inactive', 4_100, 88, 500, 0.5, 3_000],
   ['support-macros', 2, 'active', 4_400, 1_310, 20_000, 0.64, 4],
-  ['load-test', 0, 'rate_limited', 5_200, 100_000, 100_000, 0.02, 30],
   ['nightly-eval', 1, 'active', 5_800, 6_411, 0, 0.44, 700],
   ['demo-friday', 3, 'active', 7_000, 0, 100, 0, 0],
   ['translations', 2, 'active', 8_600, 3_077, 15_000, 0.58, 14],
+  ['notebook', 1, 'rate_limited', 180, 500, 500, 0.08, 2],
+  ['old-laptop', 0, 'revoked', 2_300, 37, 0, 0, 5_900],
+  ['quarterly-report', 4, 'project_inactive', 4_100, 88, 500, 0.5, 3_000],
+  ['load-test', 0, 'rate_limited', 5_200, 100_000, 100_000, 0.02, 30],
 ];
 
 const DYING: readonly WireToken[] = ROWS.map(([name, of, state, minutes, used, most, hits, ago], number) =>
@@ -57,7 +57,7 @@ const DYING: readonly WireToken[] = ROWS.map(([name, of, state, minutes, used, m
     last_used_at: used === 0 ? null : at(-ago),
   }),
 );
-const EXPIRED = Array.from({ length: 22 }, (_, number) =>
+const EXPIRED = Array.from({ length: 3 }, (_, number) =>
   token(100 + number, {
     name: `preview-${142 - number}`,
     ...ofProject(PROJECTS[3]!),
@@ -65,17 +65,20 @@ const EXPIRED = Array.from({ length: 22 }, (_, number) =>
   }),
 );
 
+const isUsable = ({ state }: WireToken) => state === 'active';
+
 /** A wave with deterministic noise. */
 const wave = (at: number) => 9 + 5 * Math.sin(at / 11) + 2.5 * Math.sin(at / 3.7) + ((at * 7_919) % 13) / 6;
 
 const SETTING: Setting = {
   ...SIZE,
   projects: PROJECTS,
-  tokens: [...DYING, ...EXPIRED],
+  // As the daemon sorts them: usable tokens first.
+  tokens: [...DYING.filter(isUsable), ...EXPIRED, ...DYING.filter((it) => !isUsable(it))],
   status: {
     ...STATUS,
     projects: { active: 4, all: 5 },
-    tokens: { active: 31, expired: 0, revoked: 1, rate_limited: 2, project_inactive: 1 },
+    tokens: { active: 15, expired: 0, revoked: 1, rate_limited: 2, project_inactive: 1 },
   },
   usage: Array.from({ length: 24 }, (_, ago) =>
     usageLine(
@@ -85,15 +88,20 @@ const SETTING: Setting = {
     ),
   ),
   events: Array.from({ length: 40 }, (_, number) => {
-    const [status, code] =
-      number % 11 === 4 ? [429, 'request_limit_reached'] : number % 17 === 9 ? [502, 'upstream'] : [200, null];
+    const { status, code, outcome } =
+      number % 11 === 4
+        ? ({ status: 429, code: 'request_limit_reached', outcome: 'refused' } as const)
+        : number % 17 === 9
+          ? ({ status: 502, code: 'upstream_unavailable', outcome: 'upstream_error' } as const)
+          : ({ status: 200, code: null, outcome: 'ok' } as const);
     const isHit = status === 200 && number % 3 === 0;
     return request(number, {
       time: at(-0.9 + number / 48),
-      ...ofToken(DYING[[0, 5, 2, 4, 5, 11, 8][number % 7]!]!),
+      ...ofToken(DYING[[0, 4, 2, 3, 4, 8, 6][number % 7]!]!),
       ...ofProject(PROJECTS[0]!),
-      status: status,
-      code: code,
+      status,
+      code,
+      outcome,
       cache: isHit ? 'hit' : 'miss',
       duration_ms: isHit || status === 429 ? 1 + (number % 3) : 240 + ((number * 379) % 2_100),
       path: number % 7 === 3 ? '/v1/embeddings' : '/v1/chat/completions',
