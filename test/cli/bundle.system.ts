@@ -81,7 +81,7 @@ describe('the bundled command line', () => {
   // One for each way through the program: without a daemon, with separate modules, with an error, with data.
   for (const line of [
     'help token generate',
-    '__complete -- tui --s',
+    'completion bash',
     'token lits',
     'man token',
     'tui --print-keys',
