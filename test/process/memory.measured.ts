@@ -77,7 +77,9 @@ describe('the memory of modules', function () {
         atSignal: writeScripts(folder),
       });
       try {
-        expect((await written(folder, [daemon.pid])).join('').includes('/sequelize/lib/sequelize.js')).to.equal(isFirst);
+        expect((await written(folder, [daemon.pid])).join('').includes('/sequelize/lib/sequelize.js')).to.equal(
+          isFirst,
+        );
       } finally {
         await daemon.stop();
       }
