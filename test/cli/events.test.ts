@@ -57,6 +57,27 @@ describe('llmp events list', function () {
     expect((await list('outcome:failed --failed')).err).to.contain('outcome in the query and as an option');
   });
 
+  it('says of a token that is no longer valid why the daemon refused it', async () => {
+    const own = await ProxyFixture.open();
+    try {
+      const ending = await own.daemon.createToken(own.project.id, { duration_hours: 1 });
+      const revoked = await own.daemon.createToken(own.project.id, {});
+      await own.daemon.manage('DELETE', `/manage/tokens/${revoked.id}`);
+      own.daemon.clock.advance(2 * 3_600_000);
+      for (const { token } of [ending, revoked]) await own.get(token, { 'X-Request-ID': 'refused' });
+      await eventually('all have ended', () => own.daemon.ended.length === 2);
+      const { out } = await llmp('events list', {
+        env: { LLMP_SERVER: own.daemon.url, MANAGEMENT_TOKEN, NO_COLOR: '1' },
+        nowMs: own.daemon.clock.now(),
+        terminal: 160,
+      });
+      const causes = Array.from(out.matchAll(/ 401 +(\w+(?: \w+)*)/g), ([, why]) => why);
+      expect(causes).to.deep.equal(['revoked', 'expired']);
+    } finally {
+      await own.close();
+    }
+  });
+
   it('shows a table with names, and says if nothing matches', async () => {
     const { out } = await list('--code request_limit_reached', { terminal: 160 });
     expect(out).to.match(/^TIME +STATUS +WHY +TOKEN +PROJECT +MODEL +DURATION +CACHE +REQUEST$/m);

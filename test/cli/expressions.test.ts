@@ -178,7 +178,7 @@ describe('output for programs', () => {
       expect((await here(['status', '--template', '{{.database.status}}'])).out).to.equal('ok\n');
     });
 
-    it('refuses a field that there is not, and names similar ones', async () => {
+    it('refuses an unknown field, and suggests a similar one', async () => {
       for (const [template, says] of [
         ['{{.nam}}', 'there is no field {{.nam}}\n  Did you mean name?\n  Fields: id, '],
         ['{{.toString}}', 'there is no field {{.toString}}\n'],

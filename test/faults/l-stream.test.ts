@@ -32,7 +32,7 @@ describe(`L: the dispatcher and its stream${WITHOUT_REDIS}`, function () {
     expect(receiver.accepted.size).to.equal(120);
   });
 
-  // A dispatcher keeps its events by claiming them anew, four times in this time. On a busy machine it may be late by half a second.
+  // A dispatcher keeps its events by claiming them again, three times within this time. On a busy machine it is late by up to half a second.
   const DISPATCHER_CLAIM_IDLE = '1s';
 
   it('L03 events whose delivery takes longer than the idle time are not claimed', async () => {

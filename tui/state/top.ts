@@ -27,8 +27,8 @@ export const NO_TOP: TopState = {
 };
 
 export const orderOf = ({ by, orders }: TopState): TopOrder => orders[by];
-const keepsWidth = (order: TopOrder) => order === 'name' || order === 'project';
-export const isDescending = (top: TopState) => keepsWidth(orderOf(top)) === top.isReversed;
+const isName = (order: TopOrder) => order === 'name' || order === 'project';
+export const isDescending = (top: TopState) => isName(orderOf(top)) === top.isReversed;
 
 const filterOf = (state: State) => parseFilter(state.top.filter, 'top', knownNames(state));
 

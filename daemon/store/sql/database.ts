@@ -27,9 +27,9 @@ export interface SqlTransaction extends Reader {
 
 /** The SQL database. Its methods throw {StoreUnavailable}, and {StoreConflict} if a unique value is already taken. */
 export interface Database extends Reader {
-  /** Only for migrations: on SQLite it is loaded when it is first needed, since it takes as much memory as a tenth of the daemon. */
+  /** Only for migrations. On SQLite, nothing else needs it, and it takes a tenth of the daemon's memory. */
   loadSequelize(): Promise<Sequelize>;
-  /** The same. */
+  /** Runs `work` in a transaction of Sequelize. Only for migrations. */
   inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** Statements sent so far. */
   readonly statements: number;

@@ -27,7 +27,8 @@ export class SqliteDatabase implements Database {
   }
 
   async inTransaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
-    const [sequelize, { Transaction }] = [await this.loadSequelize(), await import('sequelize')];
+    const { Transaction } = await import('sequelize');
+    const sequelize = await this.loadSequelize();
     return sequelize.transaction({ type: Transaction.TYPES.IMMEDIATE }, work);
   }
 

@@ -37,7 +37,7 @@ function taken(state: State, top: CommandLine, candidate: Candidate): Transition
   const next = inserted(state, top, candidate);
   const line = splitLine(next.line.text);
   const command = commandNamed(line.word);
-  const isWhole = candidate.kind === 'command' ? runsAlone(candidate.command) : command?.keepsWidth;
+  const isWhole = candidate.kind === 'command' ? runsAlone(candidate.command) : command?.isName;
   return command && isWhole ? ran(state, next, command, line.rest ?? '', line.restAt) : [withLayer(state, next)];
 }
 

@@ -32,7 +32,7 @@ export interface Command {
   /** Placeholder of the argument; null: it takes none. */
   argument: string | null;
   /** The argument is one name, so that choosing a completion completes the command. */
-  keepsWidth?: boolean;
+  isName?: boolean;
   meaning: string;
   /** Completions of the argument at the caret. */
   complete?(state: State, text: string, caret: number): Suggestion;
@@ -166,7 +166,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'token',
     aliases: [],
     argument: 'NAME|ID',
-    keepsWidth: true,
+    isName: true,
     meaning: 'open a token',
     complete: names(tokenNames),
     run: openToken,
@@ -175,7 +175,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'ctx',
     aliases: ['context', 'c'],
     argument: '[NAME]',
-    keepsWidth: true,
+    isName: true,
     meaning: 'switch to the daemon of a context, or list the contexts',
     complete: names(contextNames),
     run(state, text) {
@@ -195,7 +195,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'save',
     aliases: [],
     argument: 'NAME',
-    keepsWidth: true,
+    isName: true,
     meaning: 'save this list, with its filter and order, as a view of this context',
     complete: names(viewNames),
     run(state, text) {
@@ -209,7 +209,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'view',
     aliases: ['v'],
     argument: 'NAME',
-    keepsWidth: true,
+    isName: true,
     meaning: 'show a saved view',
     complete: names(viewNames),
     run: (state, text) => onView(state, text, (view) => shown(state, view)),
@@ -218,7 +218,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'delete-view',
     aliases: [],
     argument: 'NAME',
-    keepsWidth: true,
+    isName: true,
     meaning: 'delete a saved view',
     complete: names(viewNames),
     run: (state, text) => onView(state, text, ({ name }) => views.deleteView(state, name)),
@@ -227,7 +227,7 @@ export const COMMANDS: readonly Command[] = [
     name: 'skin',
     aliases: [],
     argument: 'NAME',
-    keepsWidth: true,
+    isName: true,
     meaning: 'show other colors until the end; theme.toml makes them permanent',
     complete: names(skinNames),
     run(state, text) {
