@@ -1,6 +1,7 @@
 /** Views of all resources: fields for machines, columns for people. */
 import type {
   WireAuditRecord,
+  WireBatchUndone,
   WireCache,
   WireCachePurged,
   WireProject,
@@ -115,6 +116,12 @@ export const auditView: View<WireAuditRecord> = {
   idOf: ({ id }) => id,
   fields: AUDIT_FIELDS,
   columns: tableColumns(AUDIT_COLUMNS),
+};
+
+export const undoneView: View<WireBatchUndone> = {
+  idOf: ({ batch }) => batch,
+  fields: ['batch', 'undone', 'skipped'],
+  columns: [],
 };
 
 export interface VerifiedAudit {

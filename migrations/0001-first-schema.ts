@@ -138,9 +138,11 @@ async function createAudit(schema: Schema): Promise<void> {
     reason: { ...text(200), allowNull: true },
     count: { type: DataTypes.BIGINT, allowNull: true },
     details: { type: DataTypes.TEXT, allowNull: true }, // JSON
+    batch: { ...id, allowNull: true }, // of the command or dialog that made this change among others
+    undo_of: { ...id, allowNull: true }, // the batch that this change undoes
   });
   await schema.addIndex('audit', ['seq'], 'audit_seq', { isUnique: true });
-  const orders = { place: [], token: ['token_id'], project: ['project_id'] };
+  const orders = { place: [], token: ['token_id'], project: ['project_id'], batch: ['batch'] };
   for (const [name, columns] of Object.entries(orders)) {
     await schema.addIndex('audit', [...columns, 'recorded_at', 'seq'], `audit_${name}`);
   }

@@ -21,7 +21,24 @@ export const AUDIT_FIELDS = Object.keys({
   user: true,
   token_name: true,
   project_name: true,
+  batch: true,
+  undo_of: true,
 } satisfies Record<keyof WireAuditRecord, true>) as (keyof WireAuditRecord)[];
+
+/** `name: web -> shop, is_active: true -> false`. Null if the action says it, or nothing was changed. */
+export function changesShown({ action, details, undo_of: undoOf }: WireAuditRecord): string | null {
+  if (undoOf !== null) return `undo of ${undoOf.slice(0, 8)}`;
+  if (action !== 'project.update') return null;
+  const changed = Object.entries(details ?? {}).filter(([, value]) => Array.isArray(value));
+  return changed.length === 0 ? null : changed.map(([name, value]) => `${name}: ${detailShown(value)}`).join(', ');
+}
+
+/** A value of the details; the values before and after a change with an arrow. */
+export function detailShown(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (!Array.isArray(value) || value.length !== 2) return JSON.stringify(value);
+  return value.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(' -> ');
+}
 
 const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };
 
@@ -93,6 +110,14 @@ export const AUDIT_COLUMNS = columnsOf<WireAuditRecord>()({
     width: [9, 80],
     isSearched: true,
     cell: ({ reason }) => text(reason),
+  },
+  changes: {
+    title: 'Changes',
+    what: 'the changed fields, before and after',
+    rank: 5,
+    width: [9, 60],
+    isSearched: true,
+    cell: (record) => text(changesShown(record)),
   },
   project: {
     title: 'Project',

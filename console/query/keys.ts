@@ -37,6 +37,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
         { name: 'outcome', what: 'how it ended', values: values.outcome.completions },
         project,
         token,
+        { name: 'batch', what: 'its whole ID: the changes of one command or dialog', values: [] },
         { name: 'since', what: 'for example 24h', values: spans('1h', '24h', '7d') },
         { name: 'until', what: 'for example 1h', values: spans('1h', '24h', '7d') },
       ];

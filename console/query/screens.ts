@@ -88,6 +88,7 @@ export function auditReading(terms: readonly Term[], { projects, tokens }: Known
     outcome: reader.only('outcome', values.outcome.resolve),
     project_id: reader.only('project', values.projectIn(projects)),
     token_id: reader.only('token', values.tokenIn(tokens)),
+    batch: reader.only('batch', values.batch),
     since: reader.only('since', values.timeAgo),
     until: reader.only('until', values.timeAgo),
     q: text === '' ? undefined : text,

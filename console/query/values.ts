@@ -152,6 +152,10 @@ export function tokenIn(tokens: KnownNames['tokens']): ValueResolver {
   };
 }
 
+/** A batch by its whole id. */
+export const batch: ValueResolver = ({ text, isLast }) =>
+  idAmong(undefined, 'batch', text.toLowerCase(), isLast && /^[0-9a-f-]{0,35}$/i.test(text));
+
 /** @param ids undefined: not known, so that only a whole id identifies a resource. */
 function idAmong(
   ids: readonly string[] | undefined,

@@ -69,6 +69,8 @@ export interface ClientOptions {
   user?: string | undefined;
   /** Reason for the audit records of all changes made with this client; up to 200 characters. */
   reason?: string | undefined;
+  /** ID that all changes made with this client have in common, see `inBatch`. */
+  batch?: string | undefined;
   timeoutMs: number;
   /** Called before each change is sent. If it throws, the change is not sent. */
   beforeChange?: (() => Promise<void>) | undefined;
@@ -161,6 +163,7 @@ export class ManagementClient {
   readonly auditRecords = this.#method('listAudit');
   readonly auditStream = this.#method('followAudit');
   readonly auditRecord = this.#method('readAuditRecord');
+  readonly undoBatch = this.#method('undoBatch');
   readonly storedEvents = this.#method('listEvents');
   readonly events = this.#method('streamEvents');
   readonly cache = this.#method('readCache');
@@ -177,6 +180,16 @@ export class ManagementClient {
 
   constructor(options: ClientOptions) {
     this.#options = options;
+  }
+
+  /** A client for the changes of one command or dialog. @param batch a UUID. */
+  inBatch(batch: string): ManagementClient {
+    return new ManagementClient({ ...this.#options, batch });
+  }
+
+  /** The batch of its changes; undefined if they have none. */
+  get batch(): string | undefined {
+    return this.#options.batch;
   }
 
   #method<Name extends keyof Operations>(name: Name): Method<Operations[Name]> {
@@ -278,7 +291,7 @@ export class ManagementClient {
     body: unknown,
     { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<FetchResponse> {
-    const { server, managementToken, frontEnd, clientIp, user, reason } = this.#options;
+    const { server, managementToken, frontEnd, clientIp, user, reason, batch } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
       'x-llmp-actor': frontEnd,
@@ -289,6 +302,7 @@ export class ManagementClient {
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
     if (user !== undefined) headers['x-llmp-user'] = encodeURIComponent(user);
     if (reason !== undefined) headers['x-audit-reason'] = encodeURIComponent(reason);
+    if (batch !== undefined) headers['x-audit-batch'] = batch;
     if (body !== undefined) headers['content-type'] = 'application/json';
 
     let response: FetchResponse;

@@ -20,6 +20,7 @@ export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
 export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;
 export type WireEvent = z.infer<typeof schemas.event>;
 export type WireAuditRecord = z.infer<typeof schemas.auditRecord>;
+export type WireBatchUndone = z.infer<typeof schemas.batchUndone>;
 export type WireSession = z.infer<typeof schemas.session>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = TokenState;

@@ -8,6 +8,7 @@ import { tokens } from './operations/tokens.js';
 import { usage } from './operations/usage.js';
 import { top } from './operations/top.js';
 import { audit } from './operations/audit.js';
+import { batches } from './operations/batches.js';
 import { events } from './operations/events.js';
 import { cache } from './operations/cache.js';
 import { instance } from './operations/instance.js';
@@ -19,6 +20,7 @@ const all = {
   ...usage,
   ...top,
   ...audit,
+  ...batches,
   ...events,
   ...cache,
   ...instance,

@@ -35,6 +35,7 @@ export const ROUTES = {
   listAudit: { method: 'GET', path: '/manage/audit', returns: 'page' },
   followAudit: { method: 'GET', path: '/manage/audit/stream', returns: 'stream' },
   readAuditRecord: { method: 'GET', path: '/manage/audit/{id}' },
+  undoBatch: { method: 'POST', path: '/manage/batches/{id}/undo' },
   listEvents: { method: 'GET', path: '/manage/events', returns: 'page' },
   streamEvents: { method: 'GET', path: '/manage/events/stream', returns: 'stream' },
   readCache: { method: 'GET', path: '/manage/cache' },

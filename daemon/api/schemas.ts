@@ -3,6 +3,7 @@
  * daemon/http) are derived from them. daemon/api/schemas/fields.ts explains the description texts.
  */
 export * from './schemas/audit.js';
+export * from './schemas/batches.js';
 export * from './schemas/cache.js';
 export * from './schemas/events.js';
 export * from './schemas/problem.js';

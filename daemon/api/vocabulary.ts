@@ -65,6 +65,20 @@ export type AuditActor = (typeof AUDIT_ACTORS)[number];
 export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;
 export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
 
+/** Why an undo of a batch leaves something as it is. */
+export const UNDO_SKIPS = [
+  'changed_since',
+  'undone_before',
+  'unchanged',
+  'expired',
+  'gone',
+  'irreversible',
+  'refused',
+] as const;
+export type UndoSkip = (typeof UNDO_SKIPS)[number];
+/** How many tokens and projects one request undoes at most. */
+export const MAX_UNDONE = 1000;
+
 /** Event kind of a completed request. */
 export const REQUEST_EVENT_KIND = 'request.completed';
 /** Event kinds of changes. */

@@ -3,6 +3,7 @@ import type { SettingsError } from '../../config/settings.js';
 import type { Migrator } from '../../migrations/migrator.js';
 import { Admission } from '../core/admission.js';
 import { AuditLog } from '../core/audit-log.js';
+import { Batches } from '../core/batches.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
@@ -36,6 +37,7 @@ export interface Core {
   cacheManager: CacheManager;
   registry: Registry;
   auditLog: AuditLog;
+  batches: Batches;
   rateLimits: RateLimits;
   /** Null if this instance does not share its database. */
   clusterSync: ClusterSync | null;
@@ -93,6 +95,7 @@ export async function buildCore(
     },
   });
   const auditLog = new AuditLog(records, clock);
+  const batches = new Batches({ registry, store: records, clock });
   const clusterSync =
     clusterStore &&
     new ClusterSync({
@@ -175,6 +178,7 @@ export async function buildCore(
     cacheManager,
     registry,
     auditLog,
+    batches,
     rateLimits,
     clusterSync,
     startup,

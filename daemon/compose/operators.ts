@@ -41,6 +41,7 @@ export function partsForOperators(
     cacheManager: core.cacheManager,
     isForwarded: traffic.proxy.handles,
     auditLog: core.auditLog,
+    batches: core.batches,
     usage: core.usage,
     top: core.top,
     names: (...ids) => records.names(...ids),

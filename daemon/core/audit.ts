@@ -10,7 +10,22 @@ export interface Caller {
   requestId: string | null;
   clientIp: string | null;
   reason: string | null;
+  /** ID that the changes of one command or dialog have in common. */
+  batch: string | null;
+  /** The batch that this change undoes. */
+  undoOf: string | null;
 }
+
+/** For changes that nobody requested over HTTP. */
+export const SYSTEM_CALLER: Caller = {
+  actor: 'system',
+  user: null,
+  requestId: null,
+  clientIp: null,
+  reason: null,
+  batch: null,
+  undoOf: null,
+};
 
 /** Audit record. It never contains a secret: tokens appear by ID and in obfuscated form. */
 export interface AuditRecord {
@@ -29,6 +44,8 @@ export interface AuditRecord {
   reason: string | null;
   count: number | null;
   details: Record<string, unknown> | null;
+  batch: string | null;
+  undoOf: string | null;
 }
 
 /** Names of the token and the project that something is about. Null if there is none, or the token has no name. */

@@ -14,7 +14,7 @@
  * in rows.
  */
 import { networkOf } from './address.js';
-import { auditRecord, type AuditRecord, type Caller } from './audit.js';
+import { auditRecord, type AuditRecord, type Caller, SYSTEM_CALLER } from './audit.js';
 import type { Clock, Log, RecordStore } from './ports.js';
 import { logInRefused, managementTokenRefused, Refusal } from './refusal.js';
 import { SingleRun } from './single-run.js';
@@ -148,7 +148,7 @@ export class FailedAttempts {
 
   #record(clientIp: string | null, requestId: string | null, count: number | null): void {
     const { surface, clock } = this.#options;
-    const caller = { actor: surface.actor, user: null, requestId, clientIp, reason: null };
+    const caller = { ...SYSTEM_CALLER, actor: surface.actor, requestId, clientIp };
     this.#waiting.push(auditRecord({ action: surface.action, count }, caller, 'denied', clock.now()));
   }
 

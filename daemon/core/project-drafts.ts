@@ -75,14 +75,21 @@ export function kindOf(before: Project, after: Project): Change['kind'] {
   return 'project.updated';
 }
 
+/** The fields that a change may have, under their names in the API and the audit log. */
+export const PROJECT_FIELDS = {
+  name: 'name',
+  is_active: 'isActive',
+  upstream_base_url: 'upstreamBaseUrl',
+  upstream_auth: 'upstreamAuth',
+  missing_usage: 'missingUsage',
+} as const satisfies Record<string, keyof Project & keyof ProjectChanges>;
+
 /** Old and new values of the fields in the request. For a key only its hint. */
 export function difference(before: Project, after: Project, asked: ProjectChanges): Record<string, unknown> {
   const pairs: Record<string, unknown> = {};
-  if (asked.name !== undefined) pairs.name = [before.name, after.name];
-  if (asked.isActive !== undefined) pairs.is_active = [before.isActive, after.isActive];
-  if (asked.upstreamBaseUrl !== undefined) pairs.upstream_base_url = [before.upstreamBaseUrl, after.upstreamBaseUrl];
-  if (asked.upstreamAuth !== undefined) pairs.upstream_auth = [before.upstreamAuth, after.upstreamAuth];
-  if (asked.missingUsage !== undefined) pairs.missing_usage = [before.missingUsage, after.missingUsage];
+  for (const [name, field] of Object.entries(PROJECT_FIELDS)) {
+    if (asked[field] !== undefined) pairs[name] = [before[field], after[field]];
+  }
   if (asked.upstreamKey !== undefined) pairs.api_key_hint = [before.apiKeyHint, after.apiKeyHint];
   if (asked.keyCheck !== undefined) pairs.key_check = asked.keyCheck;
   return pairs;

@@ -56,7 +56,7 @@ export interface RegistryOptions {
 }
 
 /** Throws a refusal if a change must not be made to this state. Called in the change's transaction, with what it has locked. */
-export type Expectation<T> = (before: T) => void;
+export type Expectation<T> = (before: T, tx: ChangeTransaction) => void | Promise<void>;
 
 /** A project for display. */
 export type ShownProject = Project & ProjectFigures;
@@ -137,7 +137,7 @@ export class Registry {
     const updated = await this.#change(attempt, caller, async (tx) => {
       const before = await tx.lockProject(id);
       if (!before) throw projectNotFound();
-      expect?.(before);
+      await expect?.(before, tx);
       const after = applied(before, changes, this.#clock.now());
       if (changes.upstreamKey === undefined && this.#originOf(before) !== this.#originOf(after)) throw keyRequired();
       await tx.updateProject(after, changes.upstreamKey);
@@ -280,16 +280,23 @@ export class Registry {
     const isActive = revocation === null;
     const attempt = { action: isActive ? 'token.reactivate' : 'token.revoke', tokenId: id } as const;
     const row = await this.#change(attempt, caller, async (tx) => {
+      // So that a revocation of all tokens of the project is either before the reactivation or after it.
+      if (isActive) await tx.lockProjectOf(id);
       const found = await tx.lockToken(id);
       if (!found) throw tokenNotFound();
       const { token } = found;
-      expect?.(token);
+      await expect?.(token, tx);
       const changed = token.isActive === isActive ? token : { ...token, isActive, ...(revocation ?? NOT_REVOKED) };
       if (changed !== token) await (revocation ? tx.revokeToken(id, revocation) : tx.reactivateToken(id));
       return {
         value: { ...found, token: changed },
         change: change(isActive ? 'token.reactivated' : 'token.revoked', token.projectId, id),
-        audit: { ...attempt, projectId: token.projectId, obfuscated: token.obfuscated },
+        audit: {
+          ...attempt,
+          projectId: token.projectId,
+          obfuscated: token.obfuscated,
+          details: { is_active: [token.isActive, isActive] },
+        },
       };
     });
     return this.#shown(row);

@@ -3,7 +3,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { Admission } from '../../daemon/core/admission.js';
-import type { Caller } from '../../daemon/core/audit.js';
+import { SYSTEM_CALLER } from '../../daemon/core/audit.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { DEFAULT_TERMS, mintSecret } from '../../daemon/core/token.js';
 import { openStores, type Stores } from '../../daemon/store/open.js';
@@ -15,7 +15,6 @@ import { aKnownToken, REGISTRY_OPTIONS } from '../support/factories.js';
 
 const MOST = 20;
 const CAP = 64; // The first lease is 4 units, which must not be lost.
-const operator: Caller = { actor: 'system', user: null, requestId: null, clientIp: null, reason: null };
 
 describe('the account cache of admission', () => {
   let stores: Stores;
@@ -36,11 +35,11 @@ describe('the account cache of admission', () => {
     await ledger.enrol('one', clock.now());
     admission = new Admission({ lookup, ledger, clock, log, instanceId: 'one', staleLimitMs: 1, maxAccounts: MOST });
     registry = new Registry(stores.records, admission, clock, REGISTRY_OPTIONS);
-    const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, operator);
+    const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, SYSTEM_CALLER);
     secrets = [];
     for (let n = 0; n < 4 * MOST; n++) {
       const draft = { ...DEFAULT_TERMS, projectId: project.id, lifetimeMs: 3_600_000, maxRequests: CAP };
-      secrets.push((await registry.issueToken(draft, operator)).secret);
+      secrets.push((await registry.issueToken(draft, SYSTEM_CALLER)).secret);
     }
   });
   afterEach(() => stores.close());
@@ -102,7 +101,7 @@ describe('the account cache of admission', () => {
       await use(secret);
       await admission.readBetweenTicks(() => Promise.resolve());
     }
-    await registry.revokeToken(pass.tokenId, operator);
+    await registry.revokeToken(pass.tokenId, SYSTEM_CALLER);
     expect(pass.ended, 'the revocation found the request').to.include({ kind: 'unauthorized' });
     admission.finish(pass);
     await admission.retire();

@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { appendFileSync, existsSync, readFileSync, renameSync, truncateSync, statSync, writeFileSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -51,13 +51,16 @@ describe('the change log file', () => {
   it('has one line per record, with its fields, in the order of the database, each chained to the previous line', async () => {
     await daemon.createToken(project.id, { name: 'nightly' });
     const body = { name: 'Alpha', api_key: 'k'.repeat(20) };
-    await daemon.manage('POST', '/manage/projects', body, { 'x-llmp-user': 'ana@laptop' });
+    const headers = { 'x-llmp-user': 'ana@laptop', 'x-audit-batch': randomUUID() };
+    await daemon.manage('POST', '/manage/projects', body, headers);
     const lines = await copied(daemon);
     const shown = await bodyOf<Record<string, unknown>[]>(daemon.manage('GET', '/manage/audit'));
-    // Not the names: they may change, and a line must not. A user only if there is one.
-    const stored = shown.map(({ project_name: _project, token_name: _token, user, ...record }) => ({
+    // Not the names: they may change, and a line must not. A user or a batch only if there is one.
+    const stored = shown.map(({ project_name: _project, token_name: _token, user, batch, undo_of, ...record }) => ({
       ...record,
       ...(user !== null && { user }),
+      ...(batch !== null && { batch }),
+      ...(undo_of !== null && { undo_of }),
     }));
     expect(lines.map(({ line: _line, prev: _prev, seq: _seq, ...record }) => record).reverse()).to.deep.equal(stored);
     expect(lines.map(({ action, outcome }) => [action, outcome])).to.deep.equal([

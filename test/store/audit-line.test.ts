@@ -27,6 +27,8 @@ const RECORD: NumberedRecord = {
   reason: 'lost "laptop" \u202e',
   count: null,
   details: { revoked_at: '2030-01-31T12:00:00.123Z', n: 1 },
+  batch: null,
+  undoOf: null,
 };
 
 describe('a line of the audit file', () => {

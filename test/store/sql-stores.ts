@@ -2,11 +2,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { TOKEN_SORT_FIELDS } from '../../daemon/api/vocabulary.js';
-import { auditRecord, type Caller } from '../../daemon/core/audit.js';
+import { auditRecord, type Caller, type NamedRecord, SYSTEM_CALLER } from '../../daemon/core/audit.js';
 import {
   type AuditFilter,
   type ChangeTransaction,
   InstanceExpired,
+  type PageOf,
   type NewProject,
   type NewToken,
   type Position,
@@ -41,7 +42,7 @@ const NOW = Date.UTC(2026, 5, 1, 12);
 
 const HOUR = 3_600_000;
 const REVOCATION = { revokedAtMs: NOW, revokedBy: 'ana@laptop', revokeReason: 'Schlüssel geleakt' };
-const CALLER: Caller = { actor: 'cli', user: null, requestId: 'request-1', clientIp: '127.0.0.1', reason: null };
+const CALLER: Caller = { ...SYSTEM_CALLER, actor: 'cli', requestId: 'request-1', clientIp: '127.0.0.1' };
 
 /** @param openDatabase opens an empty database. `again` opens the same one again, as another process would. */
 export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Database; again: () => Database }>): void {
@@ -703,6 +704,103 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       ] as const) {
         expect(await found(filter), JSON.stringify(filter)).to.deep.equal(times);
       }
+    });
+
+    it('of a batch are found by what they changed, with what was changed since, also of all tokens of the project', async () => {
+      const [projectId, batch] = [randomUUID(), randomUUID()];
+      const [one, two] = [randomUUID(), randomUUID()];
+      const add = async (more: Parameters<typeof auditRecord>[0], caller: Partial<Caller> = { batch }) => {
+        const seqs = await change((tx) => tx.record(record({ projectId, ...more }, caller)));
+        return seqs;
+      };
+      const first = await add({ action: 'token.revoke', tokenId: one, details: { is_active: [true, false] } });
+      await change((tx) => tx.record(auditRecord({ action: 'token.revoke', tokenId: two }, CALLER, 'denied', NOW)));
+      const second = await add({ action: 'token.revoke', tokenId: two });
+      const again = await add({ action: 'token.revoke', tokenId: one });
+      const third = await add({ action: 'project.update' });
+      const other = await add({ action: 'token.reactivate', tokenId: one }, { undoOf: batch });
+      const all = await add({ action: 'token.revoke_all' }, {});
+      expect(await records.batchMembers(batch, 0, 10)).to.deep.equal([
+        { tokenId: one, projectId, seq: first },
+        { tokenId: two, projectId, seq: second },
+        { tokenId: null, projectId, seq: third },
+      ]);
+      expect((await records.batchMembers(batch, first, 1)).map(({ seq }) => seq)).to.deep.equal([second]);
+      const since = await records.recordsSince({ tokenId: one, projectId }, first, 10);
+      expect(since.map(({ seq, batch: of, undoOf }) => [seq, of, undoOf])).to.deep.equal([
+        [first, batch, null],
+        [again, batch, null],
+        [other, null, batch],
+        [all, null, null],
+      ]);
+      expect(since[0]?.details).to.deep.equal({ is_active: [true, false] });
+      const ofProject = await change((tx) => tx.recordsSince({ tokenId: null, projectId }, third, 10));
+      expect(ofProject.map(({ seq }) => seq)).to.deep.equal([third, all]);
+      expect(await records.recordsSince({ tokenId: one, projectId }, first, 2)).to.have.length(2);
+    });
+
+    it('of batches are listed as one on one page, with their number, whichever filter', async () => {
+      const projectId = randomUUID();
+      const batches = Array.from({ length: 4 }, () => randomUUID());
+      let at = NOW;
+      for (let round = 0; round < 3; round++) {
+        for (const batch of batches) {
+          const subject = {
+            action: 'token.revoke',
+            projectId,
+            tokenId: randomUUID(),
+            obfuscated: `round${round}`,
+          } as const;
+          await change((tx) => tx.record(record(subject, { batch, actor: 'tui', reason: 'leaked' }, (at += 1))));
+        }
+      }
+      await change((tx) => tx.record(record({ action: 'token.revoke', projectId }, { actor: 'tui' }, (at += 1))));
+      for (const [filter, most] of [
+        [{}, 5],
+        [{ actor: 'tui' }, 5],
+        [{ text: 'token revoke success' }, 5],
+        [{ text: 'leaked round0' }, 4],
+        [{ batch: batches[1] }, 1],
+      ] as [AuditFilter, number][]) {
+        const found: (number | null)[] = [];
+        let after: Position | null = null;
+        do {
+          const page: PageOf<NamedRecord> = await records.auditRecords(
+            { projectId, isGrouped: true, ...filter },
+            { limit: 2, after },
+          );
+          found.push(...page.rows.map(({ count }) => count));
+          after = page.next;
+        } while (after !== null);
+        expect(found, JSON.stringify(filter)).to.deep.equal(
+          most === 5 ? [null, 3, 3, 3, 3] : Array<number>(most).fill(3),
+        );
+      }
+    });
+
+    it('of a reactivation and of a revocation of all tokens are in the order in which they take effect', async () => {
+      const project = await aProject();
+      const { id } = await aToken({}, project.id);
+      await change((tx) => tx.revokeToken(id, REVOCATION));
+      const theirs = database.dialect.name === 'sqlite' ? records : new SqlRecords(other, box);
+      const seqs: number[] = [];
+      let revocation: Promise<unknown> = Promise.resolve();
+      await change(async (tx) => {
+        await tx.lockProjectOf(id);
+        await tx.lockToken(id);
+        await tx.reactivateToken(id);
+        seqs.push(await tx.record(record({ action: 'token.reactivate', projectId: project.id, tokenId: id })));
+        revocation = theirs.change(async (later) => {
+          await later.lockProject(project.id);
+          await later.revokeTokensOf(project.id, REVOCATION);
+          seqs.push(await later.record(record({ action: 'token.revoke_all', projectId: project.id })));
+        });
+        // It must not look at the tokens before this transaction ends.
+        await new Promise((resolve) => setTimeout(resolve, 200));
+      });
+      await revocation;
+      expect(seqs[0]).to.be.lessThan(seqs[1]!);
+      expect((await records.token(id))?.token.isActive).to.equal(false);
     });
 
     it('are numbered in the order of commits, without gaps, however many are concurrent', async () => {

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { DatabaseError } from 'sequelize';
 import type { Pass } from '../../daemon/core/account.js';
 import { Admission } from '../../daemon/core/admission.js';
-import type { Caller } from '../../daemon/core/audit.js';
+import { SYSTEM_CALLER } from '../../daemon/core/audit.js';
 import { ClusterSync } from '../../daemon/core/cluster-sync.js';
 import type { Log, Notification, Notifications } from '../../daemon/core/ports.js';
 import { DATABASE_WAIT_MS } from '../../daemon/core/timing.js';
@@ -47,7 +47,6 @@ export function seededRandom(seed: number): Random {
 
 const silent: Log = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const box = new SecretBox(Buffer.alloc(32, 7));
-const operator: Caller = { actor: 'system', user: null, requestId: null, clientIp: null, reason: null };
 
 /** Rewrites a statement before it is sent: how a test breaks the store on purpose. */
 export type Sabotage = (sql: string) => string;
@@ -387,12 +386,15 @@ class World {
   async begin(): Promise<void> {
     const first = this.#newInstance();
     await first.begin();
-    const project = await first.registry.createProject({ name: 'model', upstreamKey: canary('upstream') }, operator);
+    const project = await first.registry.createProject(
+      { name: 'model', upstreamKey: canary('upstream') },
+      SYSTEM_CALLER,
+    );
     this.#projectId = project.id;
     for (const cap of [1, 3, 20, 40, 0]) {
       const lifetimeMs = this.#chance(0.3) ? 60_000 : 86_400_000;
       const draft = { ...DEFAULT_TERMS, projectId: project.id, lifetimeMs, maxRequests: cap };
-      const { token, secret } = await first.registry.issueToken(draft, operator);
+      const { token, secret } = await first.registry.issueToken(draft, SYSTEM_CALLER);
       const { id, expiresAtMs } = token;
       this.#tokens.push(Object.assign(new Changing(), { id, secret, cap, expiresAtMs, forwarded: 0 }));
     }
@@ -569,7 +571,7 @@ class World {
     const token = this.#anyToken();
     const ends = (pass: Pass) => pass.tokenId === token.id;
     return this.#change(token, ends, ({ registry }, isActive) =>
-      isActive ? registry.reactivateToken(token.id, operator) : registry.revokeToken(token.id, operator),
+      isActive ? registry.reactivateToken(token.id, SYSTEM_CALLER) : registry.revokeToken(token.id, SYSTEM_CALLER),
     );
   }
 
@@ -577,7 +579,7 @@ class World {
     return this.#change(
       this.#project,
       () => true,
-      ({ registry }, isActive) => registry.updateProject(this.#projectId, { isActive }, operator),
+      ({ registry }, isActive) => registry.updateProject(this.#projectId, { isActive }, SYSTEM_CALLER),
     );
   }
 

@@ -8,7 +8,8 @@ the number of the record. The stream starts with the next record, or with the re
 
 const LIST_DESCRIPTION = `Lists audit records, newest first. Each change has its own record, including denied and failed attempts. A \`token.use\`
 record summarises \`count\` requests of one token in the hour that starts at \`time\`, with the same result and model. \`since\` is inclusive,
-\`until\` is exclusive; a duration such as \`24h\` means that long before now. \`since\` must not be after \`until\`. The response has no total count.`;
+\`until\` is exclusive; a duration such as \`24h\` means that long before now. \`since\` must not be after \`until\`. The response has no total count.
+The changes of one command or dialog are a batch: \`group=batch\` lists each batch as one record, and \`batch\` its members.`;
 
 export const audit = {
   listAudit: {

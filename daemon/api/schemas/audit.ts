@@ -26,6 +26,11 @@ const auditFilters = {
 export const auditQuery = z.strictObject({
   ...paging,
   ...auditFilters,
+  batch: about(id, 'Only the records of this batch.').optional(),
+  group: about(
+    oneOf(['batch']),
+    'With `batch`, one record stands for all records of a batch: the last one that matches, with the number of records of the batch as its `count`, and without what differs between them.',
+  ).optional(),
   since: about(timeAgo, 'Start of the period (inclusive). Must not be after `until`.').optional(),
   until: about(timeAgo, 'End of the period (exclusive).').optional(),
   q: about(
@@ -56,13 +61,19 @@ export const auditRecord = z
     request_id: nullable(string('ID of the request, or null.')),
     client_ip: nullable(string('IP address of the client, or null.')),
     reason: nullable(string('The reason that the caller gave in `X-Audit-Reason`, or null.')),
-    count: nullable(count('Number of requests, tokens or responses concerned; null for a single one.')),
+    count: nullable(
+      count(
+        'Number of requests, tokens or responses concerned, or of records with `group=batch`; null for a single one.',
+      ),
+    ),
     details: z
       .record(z.string(), z.unknown())
       .nullable()
       .describe(
         'More details, depending on the action; for changes, the values before and after. Null if there are none.',
       ),
+    batch: nullable(uuid('The batch that the change belongs to, as the client gave it in `X-Audit-Batch`, or null.')),
+    undo_of: nullable(uuid('The batch that this change undoes, or null.')),
   })
   .describe('An audit record.');
 
@@ -82,5 +93,7 @@ export const auditRecordExample: z.input<typeof auditRecord> = {
   client_ip: '192.0.2.10',
   reason: 'the laptop was lost',
   count: null,
-  details: null,
+  details: { is_active: [true, false] },
+  batch: EXAMPLE_IDS.batch,
+  undo_of: null,
 };

@@ -201,4 +201,7 @@ export const EXAMPLE_IDS = {
   token: '0b8e7c1d-3a52-4f6b-8d1e-9c4f2a6b5d70',
   session: '3d2a1f60-7b4c-4e8a-9c5d-1e0f6a7b8c90',
   record: 'c5e4d3b2-1a09-4f8e-8d7c-6b5a49382716',
+  otherToken: '9d4c3b2a-6e5f-4a1b-8c7d-0f1e2d3c4b5a',
+  batch: '7e6d5c4b-2f1a-4b3c-9d8e-5a6b7c8d9e0f',
+  undo: '1f2e3d4c-8a9b-4c5d-8e6f-7a8b9c0d1e2f',
 } as const;

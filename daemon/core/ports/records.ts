@@ -132,6 +132,14 @@ export interface Population {
   tokens: Record<TokenState, number>;
 }
 
+/** What a record of a change is about: a token with its project, or a project. Both are null for other changes, such as of the cache. */
+export type ChangedSubject = Pick<AuditRecord, 'projectId' | 'tokenId'>;
+
+/** What a batch has changed, with the number of its first record about it. */
+export interface BatchMember extends ChangedSubject {
+  seq: number;
+}
+
 /** Transaction of one management change. It is committed as a whole or not at all. */
 export interface ChangeTransaction {
   /** Reads the project and locks it until the end of the transaction: others cannot change it or issue tokens for it. */
@@ -139,6 +147,8 @@ export interface ChangeTransaction {
   insertProject(project: NewProject): Promise<void>;
   /** Writes the project's new state, and its upstream key unless undefined. */
   updateProject(project: Project, upstreamKey: string | undefined): Promise<void>;
+  /** Locks the project of a token, which cannot be changed then, nor all its tokens be revoked. */
+  lockProjectOf(tokenId: string): Promise<void>;
   /** Reads the token and locks it until the end of the transaction. */
   lockToken(id: string): Promise<TokenRow | null>;
   insertToken(token: NewToken): Promise<void>;
@@ -146,6 +156,8 @@ export interface ChangeTransaction {
   reactivateToken(id: string): Promise<void>;
   /** @returns the number of tokens that were active until now. */
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number>;
+  /** As of the store, but with what was committed before this transaction locked its row. */
+  recordsSince(subject: ChangedSubject, seq: number, limit: number): Promise<NumberedRecord[]>;
   /**
    * Writes an audit record under the next record number. Must come last in the transaction, with several records in order, because it
    * locks the numbering until the end.
@@ -162,6 +174,9 @@ export interface AuditFilter {
   outcome?: AuditRecord['outcome'] | undefined;
   projectId?: string | undefined;
   tokenId?: string | undefined;
+  batch?: string | undefined;
+  /** Whether the records of a batch are shown as one. */
+  isGrouped?: boolean | undefined;
   /** Inclusive. */
   sinceMs?: number | undefined;
   /** Exclusive. */
@@ -211,6 +226,10 @@ export interface RecordStore {
   /** Newest first. The total is not counted: that would take longer than reading the page. */
   auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<NamedRecord>>;
   auditRecord(id: string): Promise<NamedRecord | null>;
+  /** What a batch has changed, in the order of the first changes, after the record with the number `after`. */
+  batchMembers(batch: string, after: number, limit: number): Promise<BatchMember[]>;
+  /** Successful changes of a token (also as one of all tokens of its project) or of a project, from the number `seq` on. Oldest first. */
+  recordsSince(subject: ChangedSubject, seq: number, limit: number): Promise<NumberedRecord[]>;
   /** The current names of many tokens and projects, in one query for each of the two. IDs may repeat. */
   names(tokenIds: Iterable<string>, projectIds: Iterable<string>): Promise<Names>;
   /** @throws {StoreConflict} when a unique value is in use. @throws {StoreUnavailable} when it was not committed, or the reply to COMMIT was lost. */

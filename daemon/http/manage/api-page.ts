@@ -20,7 +20,14 @@ interface Media {
 }
 
 /** Request headers that every operation accepts: the introduction of the page describes them once. */
-const COMMON_HEADERS = ['X-Request-ID', 'X-Llmp-Actor', 'X-Llmp-User', 'X-Audit-Reason', 'X-Llmp-Client-IP'];
+const COMMON_HEADERS = [
+  'X-Request-ID',
+  'X-Llmp-Actor',
+  'X-Llmp-User',
+  'X-Audit-Reason',
+  'X-Audit-Batch',
+  'X-Llmp-Client-IP',
+];
 
 /** @param document what `openApi` returns. */
 export function apiPage(document: Json): string {

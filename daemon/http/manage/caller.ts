@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { Request, Response } from 'express';
-import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH, MAX_USER_LENGTH } from '../../api/vocabulary.js';
+import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH, MAX_USER_LENGTH, UUID_PATTERN } from '../../api/vocabulary.js';
 import type { Caller } from '../../core/audit.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CorsFields } from '../cors.js';
@@ -25,6 +25,8 @@ export function callerOf(req: Request, res: Response): Caller {
     requestId,
     clientIp: browserOf(req.get('x-llmp-client-ip')) ?? clientIp,
     reason: reasonOf(req.get('x-audit-reason')),
+    batch: batchOf(req.get('x-audit-batch')),
+    undoOf: null,
   };
 }
 
@@ -45,6 +47,12 @@ function reasonOf(header: string | undefined): string | null {
     );
   }
   return reason;
+}
+
+function batchOf(header: string | undefined): string | null {
+  if (header === undefined) return null;
+  if (!UUID_PATTERN.test(header)) throw invalid('X-Audit-Batch must be a UUID');
+  return header.toLowerCase();
 }
 
 /** @param header percent-encoded like the reason. It is shown as the name of a person, so invisible characters are not allowed. */

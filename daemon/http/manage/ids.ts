@@ -5,8 +5,9 @@ import type { OperationRequest } from './endpoints.js';
 
 export const isId = (text: unknown): text is string => typeof text === 'string' && UUID_PATTERN.test(text);
 
-export const notFound = (what: 'project' | 'token' | 'record' | 'session') =>
-  new Refusal('not_found', `${what} not found`);
+type Resource = 'project' | 'token' | 'record' | 'batch' | 'session';
+
+export const notFound = (what: Resource) => new Refusal('not_found', `${what} not found`);
 
 /** The ID in a path, in lower case as stored; null if it cannot be an ID. */
 export function idIn(path: unknown): string | null {
@@ -15,10 +16,7 @@ export function idIn(path: unknown): string | null {
 }
 
 /** A malformed ID is not found without a database query. */
-export function idOf(
-  { id: path }: Pick<OperationRequest, 'id'>,
-  what: 'project' | 'token' | 'record' | 'session',
-): string {
+export function idOf({ id: path }: Pick<OperationRequest, 'id'>, what: Resource): string {
   const id = idIn(path);
   if (id === null) throw notFound(what);
   return id;

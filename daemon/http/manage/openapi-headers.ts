@@ -65,6 +65,11 @@ export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
     { type: 'string', maxLength: 2400, pattern: '^([!-$&-~]|%[0-9A-Fa-f]{2})*$' },
   ),
   requestHeader(
+    'X-Audit-Batch',
+    'A UUID that the client chooses for all changes of one command or dialog: they can be undone together, and the audit log can list them as one.',
+    { type: 'string', format: 'uuid' },
+  ),
+  requestHeader(
     'X-Llmp-Client-IP',
     'Address of the user of the user interface, for the audit record: an IPv4 or IPv6 address without a zone, such as 192.0.2.10 or 2001:db8::1.',
     { type: 'string', maxLength: 45, pattern: '^[0-9A-Fa-f:.]+$' },

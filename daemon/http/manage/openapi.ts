@@ -79,7 +79,7 @@ function described(name: string, operation: Operation, shared: Shared): Json {
     ...(method !== 'GET' && version ? ['If-Match'] : []),
     'X-Request-ID',
     // Caller and reason are recorded for changes only.
-    ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Llmp-User', 'X-Audit-Reason', 'X-Llmp-Client-IP']),
+    ...(method === 'GET' ? [] : ['X-Llmp-Actor', 'X-Llmp-User', 'X-Audit-Reason', 'X-Audit-Batch', 'X-Llmp-Client-IP']),
   ];
   return {
     operationId: name,

@@ -30,6 +30,13 @@ export interface ProjectOptions {
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
+/** @returns the URL as stored. @throws {Refusal} `invalid_request` for a base URL that no project may have. */
+export function allowedBaseUrl(text: string, allowedHosts: Parameters<typeof projectBaseUrl>[1]): string {
+  const found = projectBaseUrl(text, allowedHosts);
+  if ('problem' in found) throw invalid(`upstream_base_url ${found.problem}`);
+  return found.url;
+}
+
 interface UpstreamFields {
   upstream_base_url?: string | null | undefined;
   upstream_auth?: UpstreamAuth | undefined;
@@ -66,12 +73,10 @@ export function projectHandlers({
     }
   }
 
-  /** @throws {Refusal} `invalid_request` for a base URL that no project may have. */
+  /** @throws {Refusal} as `allowedBaseUrl`. */
   function upstreamIn({ upstream_base_url: text, upstream_auth: upstreamAuth }: UpstreamFields): UpstreamChanges {
     if (typeof text !== 'string') return { upstreamBaseUrl: text, upstreamAuth };
-    const found = projectBaseUrl(text, live.current.upstreamAllowedHosts);
-    if ('problem' in found) throw invalid(`upstream_base_url ${found.problem}`);
-    return { upstreamBaseUrl: found.url, upstreamAuth };
+    return { upstreamBaseUrl: allowedBaseUrl(text, live.current.upstreamAllowedHosts), upstreamAuth };
   }
 
   return {

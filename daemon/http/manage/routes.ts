@@ -38,6 +38,7 @@ import {
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
 import { idOf, isId, notFound } from './ids.js';
+import { batchHandlers, type BatchOptions } from './batches.js';
 import { projectHandlers, type ProjectOptions } from './projects.js';
 
 export interface LoginOptions {
@@ -45,7 +46,7 @@ export interface LoginOptions {
   attempts: Pick<FailedAttempts, 'refuse'>;
 }
 
-export interface ManageOptions extends ProjectOptions {
+export interface ManageOptions extends ProjectOptions, BatchOptions {
   managementToken: string;
   attempts: Pick<FailedAttempts, 'refuse'>;
   logIns: LoginOptions;
@@ -90,6 +91,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...tokenHandlers(registry),
     ...cacheHandlers(options),
     ...auditHandlers(options),
+    ...batchHandlers(options),
     ...usageHandlers(options),
     ...migrationHandlers(options),
     ...sessionHandlers(options),

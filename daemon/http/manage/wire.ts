@@ -239,6 +239,8 @@ export function periodOf({ since, until }: { since?: string | undefined; until?:
 export const auditFilter = (query: z.output<typeof schemas.auditQuery>, nowMs: number): AuditFilter => ({
   ...followFilter(query),
   ...periodOf(query, nowMs),
+  batch: query.batch,
+  isGrouped: query.group === 'batch',
   text: query.q,
 });
 

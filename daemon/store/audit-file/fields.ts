@@ -13,7 +13,7 @@ const escaped = (text: string) =>
 
 /**
  * A JSON object without its opening brace. `seq` is the record's sequence number. `audit verify` compares lines written by all
- * releases with this text, so the output for an existing record must never change: a record without a user has no such field.
+ * releases with this text, so the output for an existing record must never change: a record without a user or a batch has no such field.
  */
 export function fieldsOfRecord(record: NumberedRecord): string {
   const shown = {
@@ -32,6 +32,8 @@ export function fieldsOfRecord(record: NumberedRecord): string {
     reason: record.reason,
     count: record.count,
     details: record.details,
+    ...(record.batch !== null && { batch: record.batch }),
+    ...(record.undoOf !== null && { undo_of: record.undoOf }),
   };
   return escaped(JSON.stringify(shown)).slice(1);
 }

@@ -4,6 +4,8 @@
  *
  * A position is a time and an ID: `c` and the sequence number of a change, or `u` and the ID of a usage row. Uses come before
  * changes of the same time.
+ *
+ * In a grouped list, the last record of a batch that matches the filter stands for all of them.
  */
 import type { NamedRecord } from '../../core/audit.js';
 import type { AuditFilter, CommittedRecord, PageOf, PageRequest, Position } from '../../core/ports.js';
@@ -19,15 +21,25 @@ export async function listAuditRecords(
   { limit, after }: PageRequest,
 ): Promise<PageOf<NamedRecord>> {
   const most = limit + 1;
-  const [changes, uses] = await Promise.all([
-    filter.action === 'token.use' ? [] : listChanges(on, filter, most, after),
+  const listed = filter.isGrouped ? listBatches : listChanges;
+  const [{ found: changes, end }, uses] = await Promise.all([
+    filter.action === 'token.use' ? NOTHING : listed(on, filter, most, after),
     listUses(on, filter, most, after),
   ]);
-  const placed = [...changes, ...uses].sort(newestFirst);
+  const isRead = ({ position }: PositionedRecord) => end === null || compared(position, end) <= 0;
+  const placed = [...changes, ...uses.filter(isRead)].sort(newestFirst);
   const shown = placed.slice(0, limit);
-  const next = placed.length > limit ? (shown.at(-1)?.position ?? null) : null;
+  const next = placed.length > limit ? (shown.at(-1)?.position ?? null) : end;
   return { rows: shown.map(({ record }) => record), next, total: null };
 }
+
+/** Changes up to a position, after which there may be more; null: those that were asked for, or all. */
+interface Changes {
+  found: PositionedRecord[];
+  end: Position | null;
+}
+
+const NOTHING: Changes = { found: [], end: null };
 
 export async function auditRecordById(on: Reader, id: string): Promise<NamedRecord | null> {
   const [row] = await on.select<NamedRecordColumns>(`SELECT ${NAMED_RECORD} FROM audit a WHERE a.id = $id`, { id });
@@ -35,24 +47,82 @@ export async function auditRecordById(on: Reader, id: string): Promise<NamedReco
 }
 
 function newestFirst({ position: a }: PositionedRecord, { position: b }: PositionedRecord): number {
-  return Number(b.value) - Number(a.value) || (a.id < b.id ? 1 : -1);
+  return compared(a, b);
+}
+
+/** Negative if `a` is listed before `b`. */
+function compared(a: Position, b: Position): number {
+  return Number(b.value) - Number(a.value) || (a.id === b.id ? 0 : a.id < b.id ? 1 : -1);
 }
 
 const DIGITS = 16; // Digits of the largest number, so that IDs sort like numbers.
 
-async function listChanges(
-  on: Reader,
-  filter: AuditFilter,
-  most: number,
-  after: Position | null,
-): Promise<PositionedRecord[]> {
+async function listChanges(on: Reader, filter: AuditFilter, most: number, after: Position | null): Promise<Changes> {
   const position = after && positionBind(after);
   const isSearched = on.dialect.name === 'sqlite' && usesWordIndex(filter);
   const rows = await (isSearched ? searchChanges(on, filter, most, position) : scanChanges(on, filter, most, position));
-  return rows.map((row) => ({
+  const found = rows.map((row) => ({
     record: namedRecordOf(row),
     position: { value: row.recorded_at, id: `c${String(row.seq).padStart(DIGITS, '0')}` },
   }));
+  return { found, end: null };
+}
+
+const MEMBERS_PER_READ = 1_000;
+/** A page of few batches with very many members ends early. */
+const MAX_READS = 20;
+
+/** Reads all records, and leaves out those of a batch that is listed before. */
+async function listBatches(on: Reader, filter: AuditFilter, most: number, after: Position | null): Promise<Changes> {
+  const found: PositionedRecord[] = [];
+  const seen = new Set<string>();
+  let end = after;
+  for (let reads = 0; reads < MAX_READS; reads += 1) {
+    const { found: members } = await listChanges(on, filter, Math.max(most, MEMBERS_PER_READ), end);
+    for (const member of members) {
+      const { batch } = member.record;
+      end = member.position;
+      if (batch !== null && seen.has(batch)) continue;
+      if (batch !== null) seen.add(batch);
+      if (batch !== null && after !== null && (await isOnEarlierPage(on, { ...filter, batch }, after))) continue;
+      found.push(member);
+      if (found.length === most) return { found: await summed(on, found), end: null };
+    }
+    if (members.length < MEMBERS_PER_READ) return { found: await summed(on, found), end: null };
+  }
+  return { found: await summed(on, found), end };
+}
+
+async function isOnEarlierPage(on: Reader, ofBatch: AuditFilter, after: Position): Promise<boolean> {
+  const {
+    found: [newest],
+  } = await listChanges(on, ofBatch, 1, null);
+  return newest !== undefined && compared(newest.position, after) <= 0;
+}
+
+/** Turns the records of batches into what all records of the batch have in common, with their number. */
+async function summed(on: Reader, found: readonly PositionedRecord[]): Promise<PositionedRecord[]> {
+  const batches = found.flatMap(({ record }) => record.batch ?? []);
+  if (batches.length === 0) return [...found];
+  const rows = await on.select<{ batch: string; records: number; tokens: number; projects: number }>(
+    `SELECT a.batch, COUNT(*) AS records, COUNT(DISTINCT a.token_id) AS tokens, COUNT(DISTINCT a.project_id) AS projects
+     FROM ${on.dialect.rowsIn('audit a', 'a.batch', '$batches')} GROUP BY a.batch`,
+    { batches: JSON.stringify(batches) },
+  );
+  const sums = new Map(rows.map((row) => [row.batch, row]));
+  return found.map((one) => {
+    const { records = 1, tokens = 1, projects = 1 } = sums.get(one.record.batch ?? '') ?? {};
+    if (records === 1) return one;
+    const record = {
+      ...one.record,
+      ...(tokens > 1 && { tokenId: null, tokenName: null, obfuscated: null }),
+      ...(projects > 1 && { projectId: null, projectName: null }),
+      requestId: null,
+      count: records,
+      details: null,
+    };
+    return { ...one, record };
+  });
 }
 
 /** Bind values for the changes after a position: those of its time with a lower number, and all earlier ones. */
@@ -82,9 +152,10 @@ function scanChanges(
   most: number,
   position: Bind | null,
 ): Promise<NamedRecordColumns[]> {
-  const { projectId, tokenId, sinceMs, untilMs, action, actor, outcome, text } = filter;
+  const { projectId, tokenId, batch, sinceMs, untilMs, action, actor, outcome, text } = filter;
   const where = new Conditions();
   if (tokenId !== undefined) where.and('a.token_id = $tokenId', { tokenId });
+  if (batch !== undefined) where.and('a.batch = $batch', { batch });
   if (projectId !== undefined) where.and('a.project_id = $projectId', { projectId });
   if (sinceMs !== undefined) where.and('a.recorded_at >= $sinceMs', { sinceMs });
   if (untilMs !== undefined) where.and('a.recorded_at < $untilMs', { untilMs });
@@ -93,12 +164,18 @@ function scanChanges(
   if (outcome !== undefined) where.and('a.outcome = $outcome', { outcome });
   for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
   if (position) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', position);
-  const index = tokenId !== undefined ? 'audit_token' : projectId !== undefined ? 'audit_project' : 'audit_place';
+  const index = indexFor(filter);
   return on.select<NamedRecordColumns>(
     `SELECT ${NAMED_RECORD} FROM audit a ${on.dialect.indexHint(index)} ${where.sql}
      ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
     where.bind,
   );
+}
+
+function indexFor({ batch, tokenId, projectId }: AuditFilter): string {
+  if (batch !== undefined) return 'audit_batch';
+  if (tokenId !== undefined) return 'audit_token';
+  return projectId !== undefined ? 'audit_project' : 'audit_place';
 }
 
 // Sequence numbers are assigned from change_seq. A row with a higher number was inserted by someone else, and must not hide later

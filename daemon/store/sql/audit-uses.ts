@@ -24,9 +24,10 @@ export async function listUses(
   most: number,
   after: Position | null,
 ): Promise<PositionedRecord[]> {
-  const { action, actor, text } = filter;
+  const { action, actor, batch, text } = filter;
   // A text search covers changes only.
-  if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || text !== undefined) return [];
+  if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || (batch ?? text) !== undefined)
+    return [];
   const { sql, bind } = conditions(filter, after);
   const rows = await on.select<UseRow>(
     `SELECT ${COLUMNS} FROM usage_hourly u ${sql} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
@@ -72,6 +73,8 @@ function recordOf(row: UseRow): NamedRecord {
     requestId: null,
     clientIp: null,
     reason: null,
+    batch: null,
+    undoOf: null,
     count: hour.requests,
     details: {
       outcome,

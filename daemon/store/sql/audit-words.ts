@@ -68,24 +68,34 @@ export const wordsIn = (text: string): string[] =>
 /** The names are those at the time of the record. Records of releases that did not index names are found by the other texts. */
 function textOf(record: CommittedRecord): string {
   const { projectId, tokenId, projectName, tokenName, obfuscated, requestId, clientIp, user, reason, details } = record;
-  const ids = [projectId, projectName, tokenId, tokenName, obfuscated, requestId];
-  return [...ids, clientIp, user, reason, ...textsIn(details)].join(' ');
+  const { action, actor, outcome, batch, undoOf } = record;
+  const ids = [projectId, projectName, tokenId, tokenName, obfuscated, requestId, batch, undoOf];
+  return [action, actor, outcome, ...ids, clientIp, user, reason, ...textsIn(details)].join(' ');
 }
 
+/** Names and values, as lists show them. */
 function textsIn(value: unknown): string[] {
   if (typeof value === 'string') return [value];
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap(textsIn);
+  if (typeof value !== 'object' || value === null) return value == null ? [] : [JSON.stringify(value)];
+  const names = Array.isArray(value) ? [] : Object.keys(value);
+  return [...names, ...Object.values(value).flatMap(textsIn)];
 }
 
-type Tagged = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId'>;
+type Tagged = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId' | 'batch'>;
 
 // Neither a letter nor a digit, so no word contains it. It is not ASCII, so the tokenizer does not split there.
 const TAG_PREFIX = '→';
 const tagOf = (name: string, value: string) => `${TAG_PREFIX}${name}${value.replace(/[^a-z0-9]/g, '')}`;
 
-function tagsOf({ action, actor, outcome, projectId, tokenId }: { [K in keyof Tagged]: Tagged[K] | null }): string[] {
-  const named = { action, actor, outcome, project: projectId, token: tokenId };
+function tagsOf({
+  action,
+  actor,
+  outcome,
+  projectId,
+  tokenId,
+  batch,
+}: { [K in keyof Tagged]: Tagged[K] | null }): string[] {
+  const named = { action, actor, outcome, project: projectId, token: tokenId, batch };
   return Object.entries(named).flatMap(([name, value]) => (value == null ? [] : tagOf(name, value)));
 }
 

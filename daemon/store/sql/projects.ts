@@ -29,6 +29,12 @@ export function lockedProject(tx: SqlTransaction, id: string): Promise<Project |
   return oneProject(tx, id, tx.dialect.forUpdate);
 }
 
+/** The same for the project of a token. */
+export async function lockedProjectOf(tx: SqlTransaction, tokenId: string): Promise<void> {
+  const ofToken = '(SELECT t.project_id FROM tokens t WHERE t.id = $tokenId)';
+  await tx.select(`SELECT id FROM projects WHERE id = ${ofToken} ${tx.dialect.forUpdate}`, { tokenId }, 'usual');
+}
+
 async function oneProject(on: Reader, id: string, lock: string): Promise<Project | null> {
   const [row] = await on.select<ProjectColumns>(
     `SELECT ${PROJECT.list} FROM projects WHERE id = $id ${lock}`,

@@ -2,6 +2,7 @@ import type { AuditRecord } from '../../core/audit.js';
 import {
   type AuditFilter,
   type Change,
+  type ChangedSubject,
   type ChangeTransaction,
   type CommittedChange,
   type CommittedRecord,
@@ -19,10 +20,18 @@ import type { SecretBox } from '../secrets.js';
 import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
+import { batchMembers, recordsSince } from './batches.js';
 import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
 import { population } from './population.js';
-import { listProjects, lockedProject, upstreamKeyContext, projectById, storedUpstream } from './projects.js';
+import {
+  listProjects,
+  lockedProject,
+  lockedProjectOf,
+  upstreamKeyContext,
+  projectById,
+  storedUpstream,
+} from './projects.js';
 import { type FiguresOfPages, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
@@ -82,6 +91,12 @@ export class SqlRecords implements RecordStore {
   }
   auditRecord(id: string) {
     return auditRecordById(this.#database, id);
+  }
+  batchMembers(batch: string, after: number, limit: number) {
+    return batchMembers(this.#database, batch, after, limit);
+  }
+  recordsSince(subject: ChangedSubject, seq: number, limit: number) {
+    return recordsSince(this.#database, subject, seq, limit);
   }
 
   names(tokenIds: Iterable<string>, projectIds: Iterable<string>) {
@@ -153,6 +168,10 @@ class SqlChangeTransaction implements ChangeTransaction {
     return { sealedKey: text, sealedWith: keyId };
   }
 
+  async lockProjectOf(tokenId: string): Promise<void> {
+    await lockedProjectOf(this.#tx, tokenId);
+  }
+
   lockToken(id: string) {
     return lockedToken(this.#tx, id);
   }
@@ -171,6 +190,10 @@ class SqlChangeTransaction implements ChangeTransaction {
 
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {
     return TOKENS.update(this.#tx, { projectId, isActive: true }, { isActive: false, ...revocation }, 'long');
+  }
+
+  recordsSince(subject: ChangedSubject, seq: number, limit: number) {
+    return recordsSince(this.#tx, subject, seq, limit);
   }
 
   async record(record: AuditRecord, change?: Change): Promise<number> {

@@ -102,6 +102,8 @@ const record = {
   count: nullable(number('count')),
   details: nullable(json('details')),
   user: nullable(text('reported_user')),
+  batch: nullable(text('batch')),
+  undoOf: nullable(text('undo_of')),
 } satisfies ColumnsOf<NumberedRecord>;
 
 export const AUDIT = new Table('audit', record);

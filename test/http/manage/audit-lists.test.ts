@@ -107,7 +107,9 @@ describe('the list of audit records', () => {
       client_ip: '203.0.113.7',
       reason: 'Schlüssel veröffentlicht',
       count: null,
-      details: null,
+      details: { is_active: [true, false] },
+      batch: null,
+      undo_of: null,
     });
   });
 
@@ -133,6 +135,8 @@ describe('the list of audit records', () => {
         ...{ outcome: 'ok', code: null, model: null, hits: 0, prompt_tokens: null, completion_tokens: null },
         ...{ cache_read_tokens: null, cache_write_tokens: null },
       },
+      batch: null,
+      undo_of: null,
     });
   });
 
@@ -289,7 +293,7 @@ describe('the list of audit records', () => {
     for (const [what, q] of [
       ['the middle of a word', 'öffentlicht'],
       ['two words, one of which is missing', 'schlüssel verkauft'],
-      ['a value that is not part of the text', 'success'],
+      ['a value that is not part of the text', 'error'],
       ['a prefix of an internal marker', 'xaction'],
       ['the internal marker of an action', 'actiontokenrevoke'],
       ['the internal marker of an action with its sign', '→actiontokenrevoke'],

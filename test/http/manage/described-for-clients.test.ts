@@ -1,6 +1,7 @@
 /** Requirements of client generators on the description. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { operations as declared } from '../../../daemon/api/operations.js';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
@@ -221,7 +222,11 @@ describe('the description, for client generators', () => {
 
     for (const { summary, value } of Object.values(requestBody?.content['application/json'].examples ?? {})) {
       it(`has an example of ${operationId} that is accepted: ${summary}`, async () => {
-        const target = path.replace('{id}', path.includes('projects') ? project.id : token.id);
+        const isOfBatch = operationId === 'undoBatch';
+        const id = isOfBatch ? randomUUID() : path.includes('projects') ? project.id : token.id;
+        if (isOfBatch)
+          await daemon.manage('PATCH', `/manage/tokens/${token.id}`, { is_active: true }, { 'x-audit-batch': id });
+        const target = path.replace('{id}', id);
         const answer = await daemon.manage(method.toUpperCase(), target, filled(JSON.stringify(value)));
         // An example with a secret cannot be valid.
         if (operationId === 'lookUpToken') problemOf(answer, 404, 'not_found');

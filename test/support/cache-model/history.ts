@@ -5,7 +5,7 @@
  */
 import type { CacheStore } from '../../../daemon/core/ports.js';
 import { MemoryResponseCache } from '../../../daemon/store/memory/response-cache.js';
-import type { Caller } from '../../../daemon/core/audit.js';
+import { SYSTEM_CALLER } from '../../../daemon/core/audit.js';
 import type { PurgeSelection } from '../../../daemon/core/cache/cache-manager.js';
 import { TestClock } from '../clock.js';
 import { seededRandom } from '../model.js';
@@ -15,8 +15,6 @@ import { Instance, loadedSettings } from './instance.js';
 import { judge } from './judge.js';
 import { type ModelProject, type ModelToken, Tables } from './tables.js';
 import { type ReceivedRequest, DEFAULT_TTL_PATH, Upstream } from './upstream.js';
-
-const operator: Caller = { actor: 'system', user: null, requestId: null, clientIp: null, reason: null };
 
 /** Where histories store their responses. */
 export interface StoreSetup {
@@ -391,7 +389,7 @@ class History {
     const begunTick = this.#tick;
     this.#busy += 1;
     try {
-      await instance.upkeep.purge(selection, operator);
+      await instance.upkeep.purge(selection, SYSTEM_CALLER);
       const purge = { selection, begunTick, here: instance, isKnownElsewhere: false };
       this.#purges.push(purge);
       this.#announce(instance, () => (purge.isKnownElsewhere = true));

@@ -238,6 +238,8 @@ export const record = (number: number, fields: Partial<WireAuditRecord> = {}): W
   reason: null,
   count: null,
   details: null,
+  batch: null,
+  undo_of: null,
   ...fields,
 });
 

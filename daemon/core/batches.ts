@@ -1,0 +1,200 @@
+/** Batches: the changes of one command or dialog. An undo touches only what the batch has changed, and nobody since. */
+import { randomUUID } from 'node:crypto';
+import { MAX_UNDONE, type UndoSkip } from '../api/vocabulary.js';
+import type { AuditRecord, Caller } from './audit.js';
+import { MASK } from './masking.js';
+import type {
+  BatchMember,
+  ChangedSubject,
+  ChangeTransaction,
+  Clock,
+  NumberedRecord,
+  ProjectChanges,
+  RecordStore,
+} from './ports.js';
+import { PROJECT_FIELDS } from './project-drafts.js';
+import { orUnavailable, Refusal } from './refusal.js';
+import type { Registry } from './registry.js';
+import type { Project, Token } from './token.js';
+
+/** One request works this long: front ends wait for 10 s. */
+const MAX_UNDO_MS = 5_000;
+/** Records that are read about one token or project. With more than this, it was changed since. */
+const MAX_RECORDS = 100;
+
+export interface SkippedChange extends ChangedSubject {
+  reason: UndoSkip;
+  message: string | null;
+}
+
+export interface BatchUndone {
+  /** ID of the undo, which is a batch itself. */
+  batch: string;
+  undone: ChangedSubject[];
+  skipped: SkippedChange[];
+  /** To continue with; null if this is all. */
+  next: number | null;
+}
+
+/** The values of fields, by their names in the audit log: what a batch left, and what was there before. */
+type Fields = ReadonlyMap<string, readonly [left: unknown, before: unknown]>;
+
+/** Why something is not changed back. Not a refusal, which would be recorded as a denied change. */
+class Skipped extends Error {
+  readonly reason: UndoSkip | 'undone';
+  constructor(reason: UndoSkip | 'undone') {
+    super(reason);
+    this.reason = reason;
+  }
+}
+
+export interface BatchesOptions {
+  registry: Registry;
+  store: Pick<RecordStore, 'batchMembers' | 'recordsSince'>;
+  clock: Clock;
+}
+
+export class Batches {
+  readonly #options: BatchesOptions;
+
+  constructor(options: BatchesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Each change back has its own transaction and record, like any change.
+   *
+   * @param after `next` of the last call; 0 at first.
+   * @param allow throws a refusal for a base URL that no project may have now.
+   */
+  async undo(batch: string, after: number, caller: Caller, allow: (baseUrl: string) => void): Promise<BatchUndone> {
+    const { store, clock } = this.#options;
+    const undo = { ...caller, batch: caller.batch ?? randomUUID(), undoOf: batch };
+    if (undo.batch === batch) throw new Refusal('invalid_request', 'an undo must not have the ID of the batch itself');
+    const until = clock.monotonic() + MAX_UNDO_MS;
+    const members = await orUnavailable(store.batchMembers(batch, after, MAX_UNDONE + 1));
+    if (members.length === 0 && after === 0) throw new Refusal('not_found', 'batch not found');
+    const result: BatchUndone = { batch: undo.batch, undone: [], skipped: [], next: null };
+    let last = after;
+    for (const [index, member] of members.entries()) {
+      if (index === MAX_UNDONE || clock.monotonic() > until) return { ...result, next: last };
+      const { tokenId, projectId } = member;
+      const skipped = await this.#undoOne(member, undo, allow);
+      if (skipped) result.skipped.push({ tokenId, projectId, ...skipped });
+      else result.undone.push({ tokenId, projectId });
+      last = member.seq;
+    }
+    return result;
+  }
+
+  /** @returns why it was left as it is; null if it is undone. */
+  async #undoOne(
+    member: BatchMember,
+    undo: Undo,
+    allow: (baseUrl: string) => void,
+  ): Promise<Pick<SkippedChange, 'reason' | 'message'> | null> {
+    try {
+      await this.#changeBack(member, undo, allow);
+      return null;
+    } catch (error) {
+      if (error instanceof Skipped) return error.reason === 'undone' ? null : { reason: error.reason, message: null };
+      if (!(error instanceof Refusal) || error.kind === 'unavailable') throw error;
+      if (error.kind === 'not_found') return { reason: 'gone', message: null };
+      return { reason: 'refused', message: error.message };
+    }
+  }
+
+  async #changeBack(member: BatchMember, undo: Undo, allow: (baseUrl: string) => void): Promise<void> {
+    const { registry, store, clock } = this.#options;
+    const { tokenId, projectId } = member;
+    if (projectId === null) throw new Skipped('irreversible');
+    const records = await orUnavailable(store.recordsSince(member, member.seq, MAX_RECORDS));
+    const fields = fieldsToUndo(records, member, undo);
+    /** Again, with what was committed meanwhile. */
+    const expectSame = async (current: Readonly<Record<string, unknown>>, tx: ChangeTransaction) => {
+      fieldsToUndo(await tx.recordsSince(member, member.seq, MAX_RECORDS), member, undo);
+      for (const [name, [left]] of fields) if (current[name] !== left) throw new Skipped('changed_since');
+    };
+    if (tokenId !== null) {
+      const expect = async (token: Token, tx: ChangeTransaction) => {
+        await expectSame({ is_active: token.isActive }, tx);
+        if (!token.isActive && token.expiresAtMs <= clock.now()) throw new Skipped('expired');
+      };
+      const isActive = fields.get('is_active')?.[1] === true;
+      await (isActive ? registry.reactivateToken(tokenId, undo, expect) : registry.revokeToken(tokenId, undo, expect));
+    } else {
+      const baseUrl = fields.get('upstream_base_url')?.[1];
+      await registry.updateProject(projectId, changesTo(fields), undo, async (project, tx) => {
+        await expectSame(audited(project), tx);
+        if (typeof baseUrl === 'string') allow(baseUrl);
+      });
+    }
+  }
+}
+
+type Undo = Caller & { batch: string; undoOf: string };
+
+/**
+ * What to change back of one token or project.
+ *
+ * @param records its changes, from the first one of the batch on.
+ * @throws {Skipped}
+ */
+function fieldsToUndo(
+  records: readonly NumberedRecord[],
+  { tokenId }: ChangedSubject,
+  { batch, undoOf }: Undo,
+): Fields {
+  const fields = new Map<string, readonly [left: unknown, before: unknown]>();
+  for (const record of records.filter((record) => record.batch === undoOf)) {
+    const changed = changedFields(record);
+    if (!changed) throw new Skipped('irreversible');
+    for (const [name, [before, left]] of changed) fields.set(name, [left, fields.get(name)?.[1] ?? before]);
+  }
+  for (const [name, [left, before]] of fields) if (left === before) fields.delete(name);
+  const others = records.filter((record) => record.batch !== undoOf);
+  const undos = others.filter((record) => record.undoOf === undoOf);
+  if (undos.some((record) => record.batch === batch)) throw new Skipped('undone');
+  if (fields.size === 0) throw new Skipped('unchanged');
+  if (undos.length > 0) throw new Skipped('undone_before');
+  const isTouched = (record: AuditRecord) => touchedFields(record, tokenId !== null).some((name) => fields.has(name));
+  if (records.length === MAX_RECORDS || others.some(isTouched)) throw new Skipped('changed_since');
+  if (Array.from(fields.values()).some(([, before]) => isMasked(before))) throw new Skipped('irreversible');
+  return fields;
+}
+
+/** A value that looked like a secret is not in the record. */
+const isMasked = (value: unknown) => typeof value === 'string' && value.includes(MASK);
+
+/** The fields that a change has set, also if it could not be undone, or has set what they were. */
+function touchedFields({ action, details }: AuditRecord, ofToken: boolean): string[] {
+  if (action === 'project.update') return Object.keys(details ?? {});
+  const isOfTokens = ['token.revoke', 'token.reactivate', 'token.revoke_all'].includes(action);
+  return isOfTokens && ofToken ? ['is_active'] : [];
+}
+
+/** The fields that a change was about, with the values before and after. Null if it cannot be undone. */
+function changedFields({ action, details }: AuditRecord): [string, [before: unknown, left: unknown]][] | null {
+  switch (action) {
+    case 'token.create':
+    case 'project.create':
+      return [['is_active', [false, true]]];
+    case 'token.revoke':
+    case 'token.reactivate':
+    case 'project.update': {
+      const pairs = Object.entries(details ?? {}).filter(([, value]) => Array.isArray(value));
+      const isKnown = pairs.length > 0 && pairs.every(([name]) => name in PROJECT_FIELDS); // Not so for a key.
+      return isKnown ? (pairs as [string, [unknown, unknown]][]) : null;
+    }
+    default:
+      return null;
+  }
+}
+
+const audited = (project: Project): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(PROJECT_FIELDS).map(([name, field]) => [name, project[field]]));
+
+const changesTo = (fields: Fields): ProjectChanges =>
+  Object.fromEntries(
+    Array.from(fields, ([name, [, before]]) => [PROJECT_FIELDS[name as keyof typeof PROJECT_FIELDS], before]),
+  );

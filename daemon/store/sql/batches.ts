@@ -1,0 +1,35 @@
+/** What batches have changed, and what was changed since, for undoing them. */
+import type { BatchMember, ChangedSubject, NumberedRecord } from '../../core/ports.js';
+import type { Bind, Reader } from './database.js';
+import { RECORD, type RecordColumns } from './tables.js';
+
+export async function batchMembers(on: Reader, batch: string, after: number, limit: number): Promise<BatchMember[]> {
+  const rows = await on.select<{ token_id: string | null; project_id: string | null; first_seq: number }>(
+    `SELECT a.token_id, a.project_id, MIN(a.seq) AS first_seq FROM audit a ${on.dialect.indexHint('audit_batch')}
+     WHERE a.batch = $batch AND a.outcome = 'success' GROUP BY a.token_id, a.project_id
+     HAVING MIN(a.seq) > $after ORDER BY MIN(a.seq) LIMIT ${Math.trunc(limit)}`,
+    { batch, after },
+  );
+  return rows.map((row) => ({ tokenId: row.token_id, projectId: row.project_id, seq: row.first_seq }));
+}
+
+export async function recordsSince(
+  on: Reader,
+  { tokenId, projectId }: ChangedSubject,
+  seq: number,
+  limit: number,
+): Promise<NumberedRecord[]> {
+  const select = async (index: string, condition: string, bind: Bind): Promise<NumberedRecord[]> => {
+    const rows = await on.select<RecordColumns>(
+      `SELECT ${RECORD.list} FROM audit a ${on.dialect.indexHint(index)}
+       WHERE ${condition} AND a.seq >= $seq AND a.outcome = 'success' ORDER BY a.seq LIMIT ${Math.trunc(limit)}`,
+      { ...bind, seq },
+    );
+    return rows.map(RECORD.of);
+  };
+  const ofProject = 'a.project_id = $projectId AND a.token_id IS NULL';
+  if (tokenId === null) return select('audit_seq', ofProject, { projectId });
+  const own = await select('audit_token', 'a.token_id = $tokenId', { tokenId });
+  const all = await select('audit_seq', `${ofProject} AND a.action = 'token.revoke_all'`, { projectId });
+  return [...own, ...all].sort((one, other) => one.seq - other.seq).slice(0, limit);
+}
