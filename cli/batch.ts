@@ -1,6 +1,6 @@
 /** Runs a command on one or several IDs, given as arguments or on standard input. */
 import { counted, exact } from '../daemon/api/formats.js';
-import type { ManagementClient } from '../daemon/api/client.js';
+import type { ChangeOptions, ManagementClient } from '../daemon/api/client.js';
 import type { Argument, Invocation } from './command.js';
 import { flag } from './option.js';
 import { EXIT, Failure, failureOf, usage } from '../console/failure.js';
@@ -62,7 +62,7 @@ export interface BatchChange<T> {
   opposite: string;
   /** Its consequence, shown in a confirmation at a terminal even for one resource, because it affects more than that resource. */
   question?: string;
-  apply: (client: ManagementClient, id: string) => Promise<T>;
+  apply: (client: ManagementClient, id: string, options?: ChangeOptions) => Promise<T>;
   /** Whether the resource is already in the state that the change leads to. */
   isApplied: (thing: T) => boolean;
   /** An additional sentence about the changed resource. */
@@ -91,8 +91,7 @@ export async function onEachId<T extends Resource>(invocation: WithDryRun, comma
 /**
  * Runs the command for these IDs, which are confirmed.
  *
- * @param isSelection whether there can be several: they get a summary.
- * @param undoOf how to undo a batch that is too long for a line of each ID; by default the user has the IDs.
+ * @param isSelection whether there can be several: they get a summary, with the command that undoes them.
  */
 export async function changeEach<T extends Resource>(
   ids: readonly string[],
@@ -100,13 +99,12 @@ export async function changeEach<T extends Resource>(
   client: ManagementClient,
   invocation: WithDryRun,
   command: BatchCommand<T>,
-  undoOf?: (done: readonly T[]) => string,
 ): Promise<number> {
   const { output, options } = invocation;
   const { noun, view, change } = command;
   const isDryRun = options.dryRun === true;
   const isLong = ids.length > MAX_NOTES;
-  const work = workOf(command, isDryRun, isLong && !isDryRun ? null : output);
+  const work = workOf(command, isDryRun, isSelection, isLong && !isDryRun ? null : output);
   const { done, exitCode } = await output.counting(change?.verb ?? 'Looking up', ids.length, (tick) =>
     forEach(
       ids,
@@ -125,12 +123,14 @@ export async function changeEach<T extends Resource>(
   }
   if (change && isSelection) {
     const text = summary(change, done, isDryRun, counted(ids.length, noun));
-    const isUndone = isLong && !isDryRun && done.length > 0;
-    const undo = isUndone ? (undoOf?.(done) ?? `Undo: pass the same IDs to llmp ${noun} ${change.opposite}`) : '';
-    output.note(`${text} ${undo}`.trimEnd());
+    const hasUndo = !isDryRun && done.length > 0;
+    output.note(hasUndo ? `${text} ${undoOf(client)}` : text);
   }
   return exitCode;
 }
+
+/** How to undo the changes of this command. */
+export const undoOf = ({ batch }: ManagementClient): string => `Undo: llmp undo ${batch ?? ''}`;
 
 async function idsIn({ args, input }: Pick<Invocation, 'args' | 'input'>, noun: Noun): Promise<string[]> {
   const given: string[] = [];
@@ -142,6 +142,7 @@ async function idsIn({ args, input }: Pick<Invocation, 'args' | 'input'>, noun: 
 function workOf<T extends Resource>(
   { noun, lookUp, change }: BatchCommand<T>,
   isDryRun: boolean,
+  isSelection: boolean,
   output: Output | null,
 ): BatchCommand<T>['lookUp'] {
   if (!change) return lookUp;
@@ -151,7 +152,8 @@ function workOf<T extends Resource>(
     if (!output) return thing;
     const shown = `${shortId(thing.id)}${thing.name === null ? '' : ` (${thing.name})`}`;
     if (!isDryRun) {
-      const sentences = [`${pastTense} ${shown}.`, remark?.(thing), `Undo: llmp ${noun} ${opposite} ${thing.id}`];
+      const undo = isSelection ? undefined : `Undo: llmp ${noun} ${opposite} ${thing.id}`;
+      const sentences = [`${pastTense} ${shown}.`, remark?.(thing), undo];
       output.note(sentences.filter((sentence) => sentence !== undefined).join(' '));
     } else if (isApplied(thing)) output.note(`Would leave ${shown} as it is.`);
     else output.note(`Would ${verb.toLowerCase()} ${shown}.`);

@@ -18,6 +18,7 @@ const usage = async () => [(await import('./commands/usage.js')).usageCommand];
 const top = async () => [(await import('./commands/top.js')).topCommand];
 const init = async () => [(await import('./init/init.js')).initCommand];
 const doctor = async () => [(await import('./commands/doctor.js')).doctorCommand];
+const undo = async () => [(await import('./commands/undo.js')).undoCommand];
 const runs = async () => [(await import('./commands/run.js')).runCommand];
 const connects = async () => [(await import('./commands/connect.js')).connectCommand];
 const selves = async () => [(await import('./commands/self.js')).selfCommand];
@@ -51,6 +52,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   tui: { summary: 'open the terminal UI', load: tui },
   usage: { summary: 'report requests and model tokens', load: usage },
   top: { summary: 'list the busiest tokens, projects or models', load: top },
+  undo: { summary: 'undo the changes of a command', load: undo },
   run: { summary: 'run a command with a temporary token that is revoked when the command ends', load: runs },
   connect: { summary: 'print the settings that point an agent at the daemon', load: connects },
   self: { summary: 'show what is left of the token in the environment', load: selves },

@@ -3,7 +3,8 @@ import type { Kind } from '../config/kinds.js';
 import type { FilteredScreen } from '../console/query/types.js';
 
 /** What completion offers for a value. Files are recognised by the name `<FILE>`, and lists of values by the option's kind. */
-export type Completes = 'project' | 'token' | 'model' | 'context' | 'topic' | 'page' | `query of ${FilteredScreen}`;
+export type Completes =
+  'project' | 'token' | 'batch' | 'model' | 'context' | 'topic' | 'page' | `query of ${FilteredScreen}`;
 
 export interface Option<T> {
   /** For example `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */

@@ -21,12 +21,16 @@ const filters = {
   outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'only this outcome: success, denied or error'),
 };
 
+const batches = {
+  batch: text('--batch <ID>', 'only the changes of this batch, which one command has made', 'batch'),
+};
+
 const spans = {
   since: value('--since <TIME>', moment, 'start time: a timestamp, or a time before now such as 24h'),
   until: value('--until <TIME>', moment, 'end time: a timestamp, or a time before now such as 24h'),
   search: text(
     '--search <TEXT>',
-    'only records whose IDs, users, addresses, reasons or details contain words that start with these',
+    'only records of changes that contain words that start with these, in any column or detail',
   ),
 };
 
@@ -42,12 +46,16 @@ function filterIn({ action, actor, outcome, ...others }: Values<typeof filters>)
 }
 
 /** In the same way, with the times and the words to search for. */
-function queryOf({ options, shell }: Pick<Invocation<typeof filters & typeof spans>, 'options' | 'shell'>) {
+function queryOf({
+  options,
+  shell,
+}: Pick<Invocation<typeof filters & typeof spans & typeof batches>, 'options' | 'shell'>) {
   const filter = filterIn(options);
   return async (client: ManagementClient): Promise<AuditQuery> => ({
     ...(await filter(client)),
     ...timesIn(options, shell.now()),
     ...(options.search !== undefined && { q: options.search }),
+    ...(options.batch !== undefined && { batch: options.batch }),
   });
 }
 
@@ -57,16 +65,26 @@ const list = command({
   examples: [
     ['audit list --since 24h --outcome denied', 'list what was denied in the last 24 hours'],
     ['audit list --token-id 3fa91c2e -o csv', 'list all records of a token, for a spreadsheet'],
+    ['audit list --group batch --since 1d', 'list what was changed today, one record for each command'],
     ["audit list 'action:token.revoke since:7d leaked'", 'list records that a query selects: llmp help query'],
   ],
   argument: queryArgument('audit', "'actor:cli since:7d'"),
-  options: { ...spans, ...filters, limit },
+  options: {
+    ...spans,
+    ...filters,
+    ...batches,
+    group: value('--group <BY>', oneOf('batch'), 'list the changes of one command as one record: batch'),
+    limit,
+  },
   async run(invocation) {
     const { args, output, options } = invocation;
     const selected = queryOf(invocation);
     const client = await invocation.connect();
     const { query: given } = await queryIn(args, 'audit', client);
-    const query = withOptions(given, await selected(client));
+    const query = {
+      ...withOptions(given, await selected(client)),
+      ...(options.group !== undefined && { group: options.group }),
+    };
     const records = await listed((page) => client.auditRecords({ ...query, ...page }), options.limit, output);
     await output.list(records, auditView);
     if (records.length === 0) output.note('No matching records.');
@@ -81,7 +99,7 @@ const exported = command({
     ['audit export --since 30d > audit.jsonl', 'export the last 30 days, one record per line'],
     ['audit export -o csv > audit.csv', 'export all records'],
   ],
-  options: { ...spans, ...filters },
+  options: { ...spans, ...filters, ...batches },
   async run(invocation) {
     const { output } = invocation;
     const selected = queryOf(invocation);

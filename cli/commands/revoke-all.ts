@@ -1,6 +1,4 @@
 /** Changes many tokens: those of a query, with `token revoke --query` and `token reactivate --query`, and all of a project: `token revoke --project-id` and `project revoke-tokens`. */
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { counted, exact } from '../../daemon/api/formats.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireToken, WireTokensRevoked } from '../../daemon/api/contract.js';
@@ -9,8 +7,7 @@ import type { Invocation } from '../command.js';
 import type { Option } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { checkedId, wholeIdOf } from '../ids.js';
-import { stateFolder } from '../connection/contexts.js';
-import { shellWord } from '../../console/escape.js';
+import { ifTokenAsShown } from '../../daemon/api/if-shown.js';
 import { listed } from '../listing.js';
 import { queryIn } from '../query.js';
 import { shortId } from '../../console/columns/cell-text.js';
@@ -62,8 +59,8 @@ export async function changeSelected(
   invocation: Invocation<{ dryRun: Option<boolean> }>,
   command: BatchCommand<WireToken> & { change: BatchChange<WireToken> },
 ): Promise<number> {
-  const { output, options, shell } = invocation;
-  const { verb, pastTense, opposite, isApplied } = command.change;
+  const { output, options } = invocation;
+  const { verb, pastTense, isApplied } = command.change;
   // It would select all tokens of all projects.
   if (line.trim() === '') throw usage('the query is empty', { advice: 'See: llmp help query' });
   const client = await invocation.connect();
@@ -89,27 +86,12 @@ export async function changeSelected(
   }
   await confirmed(`${verb} ${counted(tokens.length, 'token')}?`, invocation);
   const ids = tokens.map(({ id }) => id);
-  return changeEach(ids, true, client, invocation, command, (done) => {
-    const back = `llmp token ${opposite} - --yes`;
-    // With -o id and -q the user has asked for the IDs, or for nothing.
-    if (output.format !== 'table' || output.isQuiet) return `Undo: pass the IDs to ${back}`;
-    const file = idsFile(done, `${pastTense.toLowerCase()}-${shell.now()}`, shell.env);
-    if (file !== null) return `Undo: ${back} < ${shellWord(file)}`;
-    for (const { id } of done) output.note(id);
-    return `Undo: pass these IDs to ${back}`;
-  });
-}
-
-/** Writes the IDs of a selection, which cannot be selected again by the same query. @returns null if there is no place for the file. */
-function idsFile(tokens: readonly WireToken[], name: string, env: NodeJS.ProcessEnv): string | null {
-  const folder = stateFolder(env);
-  if (folder === undefined) return null;
-  const path = join(folder, `${name}.ids`);
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(path, tokens.map(({ id }) => `${id}\n`).join(''), { mode: 0o600, flag: 'wx' });
-    return path;
-  } catch {
-    return null;
-  }
+  const shown = new Map(tokens.map((token) => [token.id, token]));
+  const { apply } = command.change;
+  const ifShown = async (client: ManagementClient, id: string) => {
+    const token = shown.get(id);
+    // Revoking what somebody else has revoked since does no harm.
+    return token?.is_active === false ? apply(client, id, await ifTokenAsShown(client, token)) : apply(client, id);
+  };
+  return changeEach(ids, true, client, invocation, { ...command, change: { ...command.change, apply: ifShown } });
 }

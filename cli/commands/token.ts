@@ -215,7 +215,7 @@ const reactivationChange: BatchChange<WireToken> = {
   verb: 'Reactivate',
   pastTense: 'Reactivated',
   opposite: 'revoke',
-  apply: (client, id) => client.updateToken(id, { is_active: true }),
+  apply: (client, id, options) => client.updateToken(id, { is_active: true }, options),
   isApplied: ({ is_active }) => is_active,
   remark: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
 };

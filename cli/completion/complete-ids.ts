@@ -81,6 +81,8 @@ async function candidatesOf(
       return projects(await clientFor(line, shell), beginning, signal);
     case 'model':
       return (await models(await clientFor(line, shell), signal)).map((word) => ({ word, meaning: '' }));
+    case 'batch':
+      return batches(await clientFor(line, shell), signal);
     case 'token':
       return tokens(await clientFor(line, shell), beginning, signal);
   }
@@ -121,6 +123,14 @@ async function tokens(client: ManagementClient, beginning: string, signal: Abort
     const byName = { word: name, meaning: `${id}, ${state}` };
     return beginning !== '' && id.startsWith(beginning) ? [byName, byId] : [byName];
   });
+}
+
+/** The last batches. */
+async function batches(client: ManagementClient, signal: AbortSignal): Promise<Candidate[]> {
+  const { items } = await client.auditRecords({ group: 'batch', limit: String(MAX_CANDIDATES) }, signal);
+  return items.flatMap(({ batch, action, count, time, user, actor }) =>
+    batch === null ? [] : [{ word: batch, meaning: `${action}, ${count ?? 1}, ${time}, ${user ?? actor}` }],
+  );
 }
 
 /** The models of the last 24 hours, those with the most requests first. */

@@ -1,4 +1,5 @@
 /** Connections to a daemon: its address, how to send requests, and the management token. */
+import { randomUUID } from 'node:crypto';
 import { type Fetch, ManagementClient } from '../../daemon/api/client.js';
 import { confirmed } from '../batch.js';
 import type { Invocation } from '../command.js';
@@ -63,6 +64,7 @@ export async function connect(connecting: ConnectInputs): Promise<ManagementClie
     frontEnd: 'cli',
     user: reportedUser(),
     reason: globals.reason,
+    batch: randomUUID(), // All changes of one command.
     beforeChange: changeGuardOf(context, connecting),
     fetch: observed(there.fetch, server.shown, output),
   });

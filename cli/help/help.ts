@@ -12,7 +12,7 @@ import type { Tree, Word } from './tree.js';
 const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Get started', ['init', 'demo', 'doctor']],
   ['Services', ['daemon', 'dispatcher', 'admin']],
-  ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'manage']],
+  ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'undo', 'manage']],
   ['Use a token', ['run']],
   ['Monitoring', ['status', 'top', 'usage']],
   ['Configuration', ['config', 'context', 'migrate', 'completion']],

@@ -180,8 +180,6 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     sections: {
       FILES: [
         terms({
-          '~/.local/state/llmp/revoked-*.ids, reactivated-*.ids':
-            'The IDs of the tokens that a command with `--query` has changed, if there are more than 20, for its undo. With `XDG_STATE_HOME` they are in llmp there.',
           '$XDG_RUNTIME_DIR/llmp/token-*.json':
             'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused.',
         }),
@@ -217,6 +215,16 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       '`WHY` is the cause of a failure, such as `revoked`, `expired`, `cap spent` or `provider unreachable`, or the code of an error that the provider reported. The key `why` of a query selects by a part of it. In JSON, `code` is the error code if llmp refused the request, and `error` says why in a sentence.',
     ],
     seeAlso: ['llmp-dispatcher(8)'],
+  },
+  undo: {
+    description: [
+      'Every command that changes something sends one batch ID with all its changes, and so does every dialog of the terminal UI and the Admin UI. `llmp undo` changes back what has this ID: it reactivates tokens that were revoked, revokes those that were created or reactivated, and restores the former values of projects.',
+      'Whatever somebody has changed again since then stays as it is, and is listed with the reason. Changes that cannot be undone stay, too: a new API key, `revoke --project-id`, and `cache purge`.',
+      'An undo is a batch itself: undo it to redo the changes. `llmp audit list --group batch` lists the last batches, and `llmp audit list --batch ID` the changes of one.',
+    ],
+    exitStatus:
+      '1 if something stays as it is that could not be undone, or was changed since. For other codes see llmp(1).',
+    seeAlso: ['llmp-audit(1)'],
   },
   usage: {
     description: [

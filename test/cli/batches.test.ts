@@ -1,9 +1,7 @@
 import { expect } from 'chai';
-import { readFileSync, statSync } from 'node:fs';
-import { dirname, join } from 'node:path';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { aWireToken } from '../support/factories.js';
 import { auditOf, storedIn } from '../support/management.js';
 import { type Captured, commandsAt, llmp, type Situation } from './captured.js';
@@ -30,8 +28,8 @@ describe('several tokens or projects at once', () => {
       const { out: stdin } = await here('token list -o id');
       const { exitCode, out, err } = await here('token revoke - --yes', { stdin });
       expect({ exitCode, out }).to.deep.equal({ exitCode: 0, out: '' });
-      for (const id of ids) expect(err).to.contain(`Undo: llmp token reactivate ${id}\n`);
-      expect(err).to.match(/Revoked 10 of 10 tokens\.\n$/);
+      for (const id of ids) expect(err).to.contain(`Revoked ${id.slice(0, 8)} (t`);
+      expect(err).to.match(/Revoked 10 of 10 tokens\. Undo: llmp undo [0-9a-f-]{36}\n$/);
       expect(await areActive(ids)).not.to.include(true);
     });
 
@@ -79,10 +77,8 @@ describe('several tokens or projects at once', () => {
     it('are summarised in one sentence if there are many', async () => {
       const ids = await issued(25);
       const { err, exitCode } = await here(['token', 'revoke', '--yes', ...ids]);
-      expect({ exitCode, err }).to.deep.equal({
-        exitCode: 0,
-        err: 'Revoked 25 of 25 tokens. Undo: pass the same IDs to llmp token reactivate\n',
-      });
+      expect(exitCode).to.equal(0);
+      expect(err).to.match(/^Revoked 25 of 25 tokens\. Undo: llmp undo [0-9a-f-]{36}\n$/);
     });
 
     it('sends nothing if one of them is not a valid ID, and does not repeat a secret', async () => {
@@ -142,7 +138,7 @@ describe('several tokens or projects at once', () => {
     expect(exitCode).to.equal(0);
     // The line is erased before other output.
     expect(err).to.match(/\r[^\r]*: 9 of 9\x1b\[K\r\x1b\[KRevoked /); // eslint-disable-line no-control-regex -- erases a line
-    expect(err).to.match(/Revoked 9 of 9 tokens\.\n$/);
+    expect(err).to.match(/Revoked 9 of 9 tokens\. Undo: .*\n$/);
   });
 
   it('sends eight requests at a time', async () => {
@@ -321,22 +317,13 @@ describe('several tokens or projects at once', () => {
       expect((await here([...reactivate, 't', ids[0]!])).exitCode).to.equal(2);
     });
 
-    it('are named for an undo, also if there are many: only those that were changed', async () => {
+    it('are undone by the printed command, only those that were changed', async () => {
       const ids = await issued(26);
       await here(`token revoke ${ids[0]}`);
-      const home = temporaryFolder();
-      const { err } = await here([...revoke, 't', '--yes'], { env: { HOME: home } });
-      const [, file = ''] =
-        /^Revoked 25 of 25 tokens\. Undo: llmp token reactivate - --yes < '(.*)'\n$/.exec(err) ?? [];
-      expect(dirname(file)).to.equal(join(home, '.local/state/llmp'));
-      expect(statSync(file).mode & 0o777).to.equal(0o600);
-      await here('token reactivate - --yes', { stdin: readFileSync(file, 'utf8') });
+      const { err } = await here([...revoke, 't', '--yes']);
+      const [, undo = ''] = /^Revoked 25 of 25 tokens\. Undo: llmp (undo .*)\n$/.exec(err) ?? [];
+      expect((await here(`${undo} --yes`)).exitCode).to.equal(0);
       expect(await areActive(ids)).to.deep.equal([false, ...Array<boolean>(25).fill(true)]);
-
-      // Without a home folder there is no file.
-      const unnamed = await here([...revoke, 't', '--yes']);
-      expect(unnamed.err.match(/^[0-9a-f-]{36}$/gm)).to.have.members(ids.slice(1));
-      expect(unnamed.err).to.contain('Undo: pass these IDs to llmp token reactivate - --yes\n');
     });
 
     it('exit with 1 if some of them could not be revoked, and with 2 for a wrong or empty query', async () => {
@@ -357,6 +344,96 @@ describe('several tokens or projects at once', () => {
         expect((await here([...revoke, query, '--yes'])).exitCode, query).to.equal(2);
       }
       expect((await here([...revoke, 't', '--project-id', 'web'])).err).to.contain('--project-id and --query exclude');
+    });
+  });
+
+  describe('are undone by llmp undo', () => {
+    const batchIn = (err: string) => /llmp undo ([0-9a-f-]{36})\n/.exec(err)?.[1] ?? '';
+
+    async function revoked(ids: readonly string[]): Promise<string> {
+      return batchIn((await here(['token', 'revoke', '--yes', ...ids])).err);
+    }
+
+    it('except what somebody has changed since, which it says with exit code 1; and redone', async () => {
+      const ids = await issued(5);
+      const batch = await revoked(ids);
+      for (const id of ids.slice(0, 2)) await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: false });
+      const { exitCode, out, err } = await here(`undo ${batch} --yes`);
+      expect({ exitCode, out }).to.deep.equal({ exitCode: 1, out: '' });
+      expect(err).to.match(
+        /^Undid 3 of 5 changes\. 2 were changed again since and stay as they are\. Redo: llmp undo [0-9a-f-]{36}\n$/,
+      );
+      expect(await areActive(ids)).to.deep.equal([false, false, true, true, true]);
+      expect((await here(`undo ${batchIn(err)} --yes`)).exitCode).to.equal(0);
+      expect(await areActive(ids)).not.to.include(true);
+    });
+
+    it('after a confirmation that says what it was', async () => {
+      const ids = await issued(3);
+      const batch = await revoked(ids);
+      const asked = await here(`undo ${batch}`, { terminal: 100, answer: 'n\n' });
+      expect(asked.exitCode).to.equal(2);
+      expect(asked.err).to.match(/Undo 3 changes \(token\.revoke by .*, .+\)\?/);
+      expect((await here(`undo ${batch}`)).err).to.contain('Use --yes');
+      expect(await areActive(ids)).not.to.include(true);
+      expect((await here(`undo ${batch}`, { terminal: 100, answer: 'y\n' })).exitCode).to.equal(0);
+      expect(await areActive(ids)).not.to.include(false);
+    });
+
+    it('once, and as a single change without a confirmation', async () => {
+      const { id } = await daemon.createProject({ name: 'one' });
+      await here(`project update ${id} --name two`);
+      const [{ batch }] = (await json<{ batch: string }[]>('audit list --limit 1')) as [{ batch: string }];
+      const { err } = await here(`undo ${batch}`);
+      expect(err).to.match(/^Undid 1 of 1 change\. Redo: /);
+      expect(await json<object>(`project get ${id}`)).to.include({ name: 'one' });
+      const again = await here(`undo ${batch}`);
+      expect(again).to.deep.equal({ exitCode: 0, out: '', err: 'Undid 0 of 1 change. 1 was undone before.\n' });
+    });
+
+    it('with the result for each as JSON, also of a large batch, which the daemon undoes in parts', async () => {
+      const standIn = await startStandIn();
+      const part = (id: string, next: string | null) => ({
+        batch: NONE,
+        undone: [{ project_id: NONE, token_id: id }],
+        skipped: [],
+        next,
+      });
+      const record = { action: 'token.revoke', actor: 'cli', user: null, count: 2, time: '2030-01-31T12:00:00.000Z' };
+      const answers = [[record], part('a', '17'), part('b', null)];
+      const bodies: string[] = [];
+      standIn.answer = (req, res) => {
+        req.on('data', (piece: Buffer) => bodies.push(piece.toString()));
+        answerJson(res, 200, answers[standIn.asked.length - 1]);
+      };
+      const env = { LLMP_SERVER: standIn.url, MANAGEMENT_TOKEN };
+      const { exitCode, out } = await here(`undo ${NONE} --yes --json`, { env });
+      await standIn.stop();
+      expect(exitCode).to.equal(0);
+      expect(JSON.parse(out)).to.deep.equal({
+        ...part('a', null),
+        undone: ['a', 'b'].map((id) => ({ project_id: NONE, token_id: id })),
+      });
+      const sent = standIn.asked.slice(1);
+      expect(bodies).to.deep.equal(['{}', '{"cursor":"17"}']);
+      expect(new Set(sent.map(({ headers }) => headers['x-audit-batch'])).size).to.equal(1);
+    });
+
+    it('if they exist, and the ID is one', async () => {
+      expect((await here(`undo ${NONE}`)).exitCode).to.equal(4);
+      expect((await here('undo 3fa91c2e')).exitCode).to.equal(2);
+    });
+
+    it('and listed by audit list, as one record or one by one', async () => {
+      const batch = await revoked(await issued(3));
+      const [row] = (await json<object[]>('audit list --group batch --limit 1')) as [object];
+      expect(row).to.include({ batch, count: 3, action: 'token.revoke' });
+      for (const args of [`audit list --batch ${batch}`, `audit list batch:${batch}`]) {
+        expect(await json<object[]>(args)).to.have.length(3);
+      }
+      expect((await here('audit list --group batch --limit 1', { terminal: 200 })).out).to.match(
+        /token\.revoke .*\b3\b/,
+      );
     });
   });
 

@@ -104,6 +104,7 @@ describe('completion offers', () => {
     const what = {
       'project-id': 'project',
       'token-id': 'token',
+      batch: 'batch',
       like: 'token',
       context: 'context',
       model: 'model',

@@ -83,6 +83,26 @@ export function behavesInChanges(given: ContractContext): void {
       await everywhere(tokens[7]!, 200);
     });
 
+    it('of one command are undone by its batch, except what was changed since, on every instance', async () => {
+      const tokens = await many();
+      const ids = tokens.map(({ id }) => id).join('\n');
+      const { err } = await given.system.llmp(['token', 'revoke', '-', '--yes'], ids);
+      const [, batch = ''] = /Undo: llmp undo (.+)\n/.exec(err) ?? [];
+      const touched = tokens.slice(0, 2);
+      for (const { id } of touched) {
+        await given.system.ask('PATCH', `/manage/tokens/${id}`, { body: { is_active: false } });
+      }
+      const undone = await given.system.llmp(['undo', batch, '--yes'], '');
+      expect(undone.exitCode, undone.err).to.equal(1);
+      expect(undone.err).to.contain(`Undid ${MANY - 2} of ${MANY} changes. 2 were changed again since`);
+      await everywhere(touched[0]!, 401);
+      await everywhere(tokens[7]!, 200);
+      expect((await statesOf()).filter((state) => state === 'revoked')).to.have.lengthOf(2);
+      const grouped = `/manage/audit?group=batch&limit=50&project_id=${project.id}&action=token.reactivate`;
+      const { items } = await given.system.walk<{ count: number; undo_of: string }>(grouped);
+      expect(items.map(({ count, undo_of }) => [count, undo_of])).to.deep.equal([[MANY - 2, batch]]);
+    });
+
     it('of all tokens of a project are one change, which every instance applies', async () => {
       const tokens = await many();
       await everywhere(tokens[3]!, 200);
