@@ -23,6 +23,7 @@ import type {
   Failure,
   Named,
   ChangeResult,
+  UndoRequest,
   DataRequest,
 } from '../../tui/state/exchange.js';
 import { Secret } from '../../tui/state/secret.js';
@@ -99,6 +100,8 @@ export const record = (index: number, more: Partial<WireAuditRecord> = {}): Wire
   reason: null,
   count: null,
   details: null,
+  batch: null,
+  undo_of: null,
   ...more,
 });
 
@@ -150,6 +153,8 @@ export class SimulatedDaemon {
   keyCheck: ChangeResult['keyCheck'];
   /** Tokens whose changes fail. */
   readonly stubborn = new Set<string>();
+  /** Tokens that somebody else has changed, so that an undo leaves them. */
+  readonly touched = new Set<string>();
   /** What is shown of the secrets of tokens. */
   readonly secrets = new Map<string, string>();
   readonly made: { change: ChangeRequest; reason: string | null }[] = [];
@@ -168,7 +173,8 @@ export class SimulatedDaemon {
   make(change: ChangeRequest, reason: string | null): Action {
     if (this.refusing) return { on: 'refused', change, failure: this.refusing };
     this.made.push({ change, reason });
-    return { on: 'changed', change, outcome: this.#outcomeOf(change) };
+    const batch = `batch-${this.made.length}`;
+    return { on: 'changed', change, outcome: { ...this.#outcomeOf(change), batch } };
   }
 
   /** The stored token. */
@@ -202,6 +208,8 @@ export class SimulatedDaemon {
         return [];
       case 'audit':
         return this.#audit(request.query);
+      case 'members':
+        return this.#audit({ batch: request.batch });
       case 'events':
         return this.#events(request.query);
       case 'tokenAudit':
@@ -271,12 +279,20 @@ export class SimulatedDaemon {
     return { ...pageOf(this.#found(query), query), total: this.#found(query).length };
   }
 
-  #audit({ token_id: id, action, until, ...paging }: AuditQuery): DataOf<'audit'> {
+  #audit({ token_id: id, action, until, batch, group, ...paging }: AuditQuery): DataOf<'audit'> {
     const fits = (it: WireAuditRecord) =>
       (id === undefined || it.token_id === id) &&
       (action === undefined || it.action === action) &&
+      (batch === undefined || it.batch === batch) &&
       (until === undefined || it.time < until);
-    return { ...pageOf(this.records.filter(fits).reverse(), paging), total: null };
+    const found = this.records.filter(fits).reverse();
+    const members = (of: WireAuditRecord) => found.filter((it) => it.batch !== null && it.batch === of.batch);
+    const rows = found.flatMap((it) => {
+      const [last, ...others] = members(it);
+      if (last === undefined || group === undefined || others.length === 0) return it;
+      return last === it ? { ...it, token_id: null, token_name: null, details: null, count: others.length + 1 } : [];
+    });
+    return { ...pageOf(rows, paging), total: null };
   }
 
   /** Like the daemon, it searches a limited number of events for a page. */
@@ -315,9 +331,21 @@ export class SimulatedDaemon {
         this.projects = this.projects.map((it) => (it.id === change.project.id ? { ...it, ...changed } : it));
         return { ...nothing, ...(change.key?.isToCheck && { keyCheck: this.keyCheck }) };
       }
+      case 'undo':
+        return this.#undo(change);
       default:
         return { ...nothing, done: 3 };
     }
+  }
+
+  #undo({ as }: UndoRequest): ChangeResult {
+    if (as === null || !('tokens' in as)) return as ? this.#outcomeOf(as) : { done: 3, doneIds: [], failures: [] };
+    const done = this.#outcomeOf({ ...as, tokens: as.tokens.filter(({ id }) => !this.touched.has(id)) });
+    const skipped = as.tokens.filter(({ id }) => this.touched.has(id));
+    return {
+      ...done,
+      skipped: skipped.map(({ id }) => ({ project_id: '', token_id: id, reason: 'changed_since', message: null })),
+    };
   }
 
   #setActive(named: readonly Named[], isActive: boolean): ChangeResult {

@@ -10,7 +10,7 @@ import { cut, type Piece, strip, type Strip, text, widthOf } from '../parts/stri
 import { SKEW_WARNING_MS } from '../state/connection.js';
 import { nextReversal, UNDO_AT_ONCE_MS } from '../state/undo.js';
 import type { Prompt } from '../state/layers.js';
-import { isStoppable, layer, type Message, type State } from '../state/state.js';
+import { isStoppable, layer, type Message, type State, view } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
 
@@ -95,6 +95,8 @@ function skew({ connection: { skewMs } }: State): Strip {
 
 /** What `u` undoes, for as long as it does so without a question. */
 function undo(state: State, gap: string): Strip {
+  // There the key undoes what is under the cursor.
+  if (view(state).screen === 'audit') return [];
   const last = nextReversal(state, 'undo');
   const leftMs = last ? last.madeMs + UNDO_AT_ONCE_MS - state.nowMs : 0;
   if (leftMs <= 0) return [];

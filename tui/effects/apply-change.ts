@@ -1,7 +1,8 @@
 /** Applies changes: one function per kind of change, on the management API. */
+import { ifProjectAsShown, ifTokenAsShown, type ShownProject, type ShownToken } from '../../daemon/api/if-shown.js';
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
-import type { WireProjectChanged, WireTokenCreated } from '../../daemon/api/contract.js';
-import type { ChangeRequest, Failure, Named, NewKey, ChangeResult } from '../state/exchange.js';
+import type { WireBatchUndone, WireProjectChanged, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { ChangeRequest, Failure, Named, NewKey, ChangeResult, UndoRequest } from '../state/exchange.js';
 import { Secret } from '../state/secret.js';
 
 const CONCURRENCY = 8;
@@ -30,16 +31,33 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
       return storedKey(changing, change.key, (key, signal) => client.createProject({ ...body, ...key }, signal));
     }
     case 'update-project': {
-      const { body, key } = change;
-      const { id } = change.project;
-      if (!key) return { ...nothing, done: 1, project: await client.updateProject(id, body) };
-      return storedKey(changing, key, (fields, signal) => client.updateProject(id, { ...body, ...fields }, signal));
+      const { body, key, project } = change;
+      const { id } = project;
+      const { ifMatch } = isShown(project) ? await ifProjectAsShown(client, project) : ANY;
+      if (!key) return { ...nothing, done: 1, project: await client.updateProject(id, body, { ifMatch }) };
+      return storedKey(changing, key, (fields, signal) =>
+        client.updateProject(id, { ...body, ...fields }, { ifMatch, signal }),
+      );
     }
     case 'revoke-all':
       return { ...nothing, done: (await client.revokeTokensOf(change.project.id)).revoked_count };
     case 'purge':
       return { ...nothing, done: (await client.purgeCache(change.body)).purged_count };
+    case 'undo':
+      return undone(changing, change);
   }
+}
+
+const ANY = { ifMatch: '*' };
+
+const isShown = (project: Named & Partial<ShownProject>): project is Named & ShownProject => 'updated_at' in project;
+
+/** Revoking what somebody else has changed since it was shown does no harm, but reactivating it may. */
+async function setOne(client: ManagementClient, token: Named & Partial<ShownToken>, isActive: boolean): Promise<void> {
+  const { id, is_active, revoked_at } = token;
+  const isToCheck = isActive && is_active !== undefined && revoked_at !== undefined;
+  const options = isToCheck ? await ifTokenAsShown(client, { id, is_active, revoked_at }) : undefined;
+  await client.updateToken(id, { is_active: isActive }, options);
 }
 
 /**
@@ -62,11 +80,32 @@ function withHidden({ token: secret, ...token }: WireTokenCreated): NonNullable<
   return { token, secret: new Secret(secret) };
 }
 
+/** The daemon undoes a large batch in several parts. */
+async function undone({ client, progress }: ChangeOptions, { batch, as }: UndoRequest): Promise<ChangeResult> {
+  const all = as && 'tokens' in as ? as.tokens.length : 0;
+  const undone: WireBatchUndone['undone'] = [];
+  const skipped: WireBatchUndone['skipped'] = [];
+  for (let cursor: string | null = null; ;) {
+    const part: WireBatchUndone = await client.undoBatch(batch, cursor === null ? {} : { cursor });
+    undone.push(...part.undone);
+    skipped.push(...part.skipped);
+    cursor = part.next;
+    if (cursor === null)
+      return { done: undone.length, doneIds: undone.flatMap(({ token_id: id }) => id ?? []), failures: [], skipped };
+    const seen = undone.length + skipped.length;
+    progress(seen, Math.max(seen, all));
+  }
+}
+
 /** Changes a few tokens at a time. Stops when the daemon is unreachable: the rest would fail one by one, each after its timeout. */
-async function setActive(changing: ChangeOptions, tokens: readonly Named[], isActive: boolean): Promise<ChangeResult> {
+async function setActive(
+  changing: ChangeOptions,
+  tokens: readonly (Named & Partial<ShownToken>)[],
+  isActive: boolean,
+): Promise<ChangeResult> {
   const [only] = tokens;
   if (tokens.length === 1 && only) {
-    await changing.client.updateToken(only.id, { is_active: isActive });
+    await setOne(changing.client, only, isActive);
     return { ...nothing, done: 1, doneIds: [only.id] };
   }
   const doneIds: string[] = [];
@@ -77,7 +116,7 @@ async function setActive(changing: ChangeOptions, tokens: readonly Named[], isAc
   const work = async () => {
     for (let token = tokens[next++]; token && !isOver(); token = tokens[next++]) {
       try {
-        await changing.client.updateToken(token.id, { is_active: isActive });
+        await setOne(changing.client, token, isActive);
         doneIds.push(token.id);
       } catch (error) {
         failures.push({ of: token, failure: changing.failureOf(error) });

@@ -12,6 +12,8 @@ const LARGEST_PAGE = String(MAX_PAGE_SIZE);
 const MAX_MARKED = 100_000;
 /** Per kind of change of a token; of a project, of all kinds together. */
 const CHANGES_SHOWN = 50;
+/** Of a batch: more than a screen has rows. */
+const MEMBERS_SHOWN = '100';
 
 export interface DataSource {
   client: ManagementClient;
@@ -35,6 +37,7 @@ const LOADERS: Loaders = {
   projects: allProjects,
   usage: ({ client, signal }, { query }) => client.usage(query, signal),
   audit: ({ client, signal }, { query }) => client.auditRecords(query, signal),
+  members: ({ client, signal }, { batch }) => client.auditRecords({ batch, limit: MEMBERS_SHOWN }, signal),
   events: ({ client, signal }, { query }) => client.storedEvents(query, signal),
   tokenAudit: ({ client, signal }, { id }) => loadTokenHistory(client, id, CHANGES_SHOWN, signal),
   projectAudit: ({ client, signal }, { id }) => loadProjectChanges(client, id, CHANGES_SHOWN, signal),

@@ -1,4 +1,5 @@
 /** Runs effects and dispatches their results as actions. */
+import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
@@ -174,6 +175,12 @@ export class Runner {
   }
 }
 
+const PROGRESS_WORDS: Partial<Record<ChangeRequest['what'], string>> = {
+  revoke: 'Revoking',
+  reactivate: 'Reactivating',
+  undo: 'Undoing',
+};
+
 /** Session with one daemon. After it has ended, its responses are ignored. */
 class DaemonSession {
   readonly streams: StreamFollower;
@@ -187,6 +194,8 @@ class DaemonSession {
   readonly #inFlight = new Set<string>();
   #bulk = new AbortController();
   readonly #changes = new Set<Promise<void>>();
+  /** IDs of the undos that have not been completed, by the batches that they undo. */
+  readonly #undos = new Map<string, string>();
   #progressMs = 0;
 
   constructor({ target, client }: Connected, options: Pick<RunnerOptions, 'act' | 'contexts'>) {
@@ -239,14 +248,16 @@ class DaemonSession {
   }
 
   change(change: ChangeRequest, reason: string | null): void {
-    const client = new ManagementClient({ ...this.#clientOptions, ...(reason !== null && { reason }) });
+    const batch = this.#batchFor(change);
+    const client = new ManagementClient({ ...this.#clientOptions, batch, ...(reason !== null && { reason }) });
     const bulk = (this.#bulk = new AbortController());
     const progress = (done: number, of: number) => {
-      this.#progress(change.what === 'revoke' ? 'Revoking' : 'Reactivating', done, of);
+      this.#progress(PROGRESS_WORDS[change.what] ?? 'Changing', done, of);
     };
     const answered = applyChange({ client, signal: bulk.signal, progress, failureOf: this.#failureOf }, change).then(
       (outcome) => {
-        this.#act({ on: 'changed', change, outcome });
+        if (change.what === 'undo') this.#undos.delete(change.batch);
+        this.#act({ on: 'changed', change, outcome: { ...outcome, batch } });
       },
       (error: unknown) => {
         // The operator no longer waits for it.
@@ -256,6 +267,14 @@ class DaemonSession {
     );
     this.#changes.add(answered);
     void answered.finally(() => this.#changes.delete(answered));
+  }
+
+  /** An undo whose response was lost is repeated with the same ID: the response then has what was undone before. */
+  #batchFor(change: ChangeRequest): string {
+    if (change.what !== 'undo') return randomUUID();
+    const batch = this.#undos.get(change.batch) ?? randomUUID();
+    this.#undos.set(change.batch, batch);
+    return batch;
   }
 
   async changesCompleted(): Promise<void> {

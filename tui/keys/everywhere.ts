@@ -131,7 +131,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
   },
   {
     keys: ['u'],
-    on: SCREENS,
+    on: SCREENS.filter((screen) => screen !== 'audit'), // There it undoes what is under the cursor.
     label: 'undo',
     meaning: 'undo the last change, or the one before it; asks first after 30 seconds',
     whyDisabled: (state) => (undo.nextReversal(state, 'undo') ? whyNoChange(state) : undo.NOTHING_TO.undo),

@@ -4,12 +4,13 @@ import { termsOf } from '../../console/query/terms.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { curlCommand } from '../../console/query/command.js';
 import { underCursor } from '../state/feed.js';
-import { isLoading, toggled } from '../state/feeds.js';
+import { isLoading, memberRequests, toggled } from '../state/feeds.js';
 import { applied } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
 import { refreshed } from '../state/refreshing.js';
-import { andThen, type State, type Transition, view } from '../state/state.js';
+import { andThen, loads, type State, type Transition, view, whyNoChange } from '../state/state.js';
 import * as token from '../state/token.js';
+import * as undo from '../state/undo.js';
 import { firstOf, named } from './binding.js';
 
 export const FEED_BINDINGS = named('logs', [
@@ -32,6 +33,18 @@ export const FEED_BINDINGS = named('logs', [
     run(state) {
       const id = tokenOfFeed(state);
       return id === null ? [state] : token.open(state, id, null);
+    },
+  },
+  {
+    keys: ['u'],
+    on: ['audit'],
+    label: 'undo it',
+    meaning: 'undo the change under the cursor, or all changes of its batch; asks first',
+    footer: 3,
+    whyDisabled: firstOf(nothingHere, whyNotUndoable, whyNoChange),
+    run(state) {
+      const record = recordUnderCursor(state);
+      return record ? undo.revertRecord(state, record) : [state];
     },
   },
   {
@@ -86,7 +99,9 @@ export function showEvents(state: State, filter: string): Transition {
 
 /** Opens or closes the details of the item under the cursor. */
 export function toggleDetail(state: State): Transition {
-  return [toggled(state, view(state).screen === 'audit' ? 'audit' : 'events')];
+  const isAudit = view(state).screen === 'audit';
+  const next = toggled(state, isAudit ? 'audit' : 'events');
+  return isAudit ? [next, ...loads(memberRequests(next))] : [next];
 }
 
 /** The item with open details, or else the one under the cursor. */
@@ -94,6 +109,11 @@ function itemUnderCursor({ audit, events, ...state }: State) {
   return view({ audit, events, ...state }).screen === 'audit'
     ? (audit.opened ?? underCursor(audit))
     : (events.opened ?? underCursor(events));
+}
+const recordUnderCursor = ({ audit }: State) => audit.opened ?? underCursor(audit);
+function whyNotUndoable(state: State): string | null {
+  const record = recordUnderCursor(state);
+  return record ? undo.whyNotUndoable(record) : null;
 }
 function nothingHere(state: State): string | null {
   return itemUnderCursor(state) ? null : 'Nothing here';

@@ -1,9 +1,9 @@
 /** The audit screen: audit records, the newest at the bottom. */
-import { AUDIT_COLUMNS } from '../../console/columns/audit.js';
+import { AUDIT_COLUMNS, changesShown, detailShown } from '../../console/columns/audit.js';
 import { subjectsOf } from '../../console/columns/column.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
-import { actorShown } from '../../daemon/api/formats.js';
+import { actorShown, exact } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
 import { fact, type ListColumn } from '../parts/columns.js';
 import { dateHour, dateTime, shortTime } from '../parts/figures.js';
@@ -26,7 +26,7 @@ export const AuditScreen = ({ state }: { state: State }) => (
     state={state}
     feed={state.audit}
     columns={columnsOf(state, state.size.columns)}
-    linesOf={linesOf}
+    linesOf={(record) => linesOf(record, state.members?.batch === record.batch ? state.members.records : [])}
     emptyLines={nothing(state)}
   />
 );
@@ -56,7 +56,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
         show: (record) => strip(columns < USER_COLUMNS ? (record.user ?? record.actor) : actorShown(record)),
       },
       target: { minWidth: isWide ? 18 : 12, show: subjectAndCount },
-      reason: { minWidth: isWide ? 14 : 12 },
+      reason: { minWidth: isWide ? 14 : 12, ...(!isWide && { show: reasonOrChanges }) },
     },
   });
 }
@@ -73,7 +73,7 @@ function subjectAndCount({ count, ...record }: WireAuditRecord): Strip {
   const { token, project } = subjectsOf(record);
   const subject = token ?? project;
   const many = count !== null && count > 1 && text(` ×${count}`, 'faint');
-  if (!subject) return strip(record.client_ip, many);
+  if (!subject) return many ? strip(`${exact(count)} changes`) : strip(record.client_ip);
   return strip(subject.name ?? text(shortId(subject.id), 'faint'), many);
 }
 
@@ -82,7 +82,12 @@ const named = (name: string | null) => name !== null && `${name}  `;
 
 const NAME_COLUMNS = 10;
 
-function linesOf(record: WireAuditRecord): Strip[] {
+/** Where there is no room for both columns. */
+const reasonOrChanges = (record: WireAuditRecord): Strip =>
+  strip(record.reason ?? text(changesShown(record) ?? '', 'faint'));
+
+/** @param members those of the batch that the record stands for. */
+function linesOf(record: WireAuditRecord, members: readonly WireAuditRecord[]): Strip[] {
   const { time, action, outcome, client_ip: ip, reason, details } = record;
   const facts: [string, Strip | string | null][] = [
     ['time', action === 'token.use' ? `hour from ${dateTime(time)}` : dateTime(time)],
@@ -97,14 +102,28 @@ function linesOf(record: WireAuditRecord): Strip[] {
     ['reason', reason],
     ['count', record.count === null ? null : String(record.count)],
     ['request', record.request_id],
-    ['record', record.id],
+    ['record', record.id === record.batch ? null : record.id],
+    ['batch', record.batch],
+    ['undoes', record.undo_of],
   ];
   return [
     ...facts.flatMap(([name, value]) => (value === null ? [] : [fact(name, value, NAME_COLUMNS)])),
-    ...Object.entries(details ?? {}).map(([name, value]) =>
-      fact(name, typeof value === 'string' ? value : JSON.stringify(value), NAME_COLUMNS),
-    ),
+    ...Object.entries(details ?? {}).map(([name, value]) => fact(name, detailShown(value), NAME_COLUMNS)),
+    ...(record.count === null ? [] : members.map(memberLine)),
   ];
+}
+
+function memberLine(member: WireAuditRecord): Strip {
+  const { token, project } = subjectsOf(member);
+  const subject = token ?? project;
+  const changes = changesShown(member);
+  return strip(
+    '  ',
+    outcomeMark(member.outcome),
+    ` ${member.action}  `,
+    subject ? (subject.name ?? shortId(subject.id)) : '',
+    changes !== null && text(`  ${changes}`, 'faint'),
+  );
 }
 
 function nothing(state: State): (string | Strip)[] {

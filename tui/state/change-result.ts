@@ -1,10 +1,11 @@
 /** The result of a change: the message and the remaining marks. */
 import { KEY_CHECK_SENTENCES } from '../../daemon/api/checked-key.js';
-import { counted } from '../../daemon/api/formats.js';
+import { skippedSentences } from '../../daemon/api/undone.js';
+import { counted, exact } from '../../daemon/api/formats.js';
 import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import { nameOf } from './changes.js';
 import { refused } from './dialog.js';
-import type { ChangeRequest, Failure, ChangeResult } from './exchange.js';
+import type { ChangeRequest, ChangeResult, Failure, Named, UndoRequest } from './exchange.js';
 import type { Label, Layer } from './layers.js';
 import { layer, withLayer, withResult, type State, type PendingChange } from './state.js';
 import { historyAfter, historyAfterFailure, notTriedCount, settledIds } from './undo.js';
@@ -22,7 +23,10 @@ export function changed(before: State, change: ChangeRequest, outcome: ChangeRes
   };
   const words = resultMessage(change, outcome);
   const [first, ...others] = outcome.failures;
-  if (!first) return withResult(next, words, notTriedCount(change, outcome) > 0 ? 'plain' : 'good');
+  if (!first) {
+    const isWhole = notTriedCount(change, outcome) === 0 && (outcome.skipped ?? []).length === 0;
+    return withResult(next, words, isWhole ? 'good' : 'plain');
+  }
   const why = `${nameOf(first.of)}: ${first.failure.message}${others.length > 0 ? `, and ${others.length} more` : ''}`;
   return withResult(next, `${words} ${isUnknown(first.failure) ? 'Result unknown' : 'Failed'}: ${why}`, 'bad');
 }
@@ -68,13 +72,13 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
 /** Whether the layer is the form of the change, which waits for the response. */
 const isAwaiting = (one: Layer, change: ChangeRequest) => one.kind === 'dialog' && one.awaited === change;
 
-const changesTokens = (change: ChangeRequest) => change.what === 'revoke' || change.what === 'reactivate';
+const changesTokens = ({ what }: ChangeRequest) => what === 'revoke' || what === 'reactivate' || what === 'undo';
 
 /** Removes the change from the pending ones. */
 function withoutPending(state: State, change: ChangeRequest): { state: State; it: PendingChange | undefined } {
   const it = state.pendingChanges.find((one) => one.change === change);
   const pendingChanges = state.pendingChanges.filter((one) => one !== it);
-  const isOfMany = 'tokens' in change && change.tokens.length > 1;
+  const isOfMany = change.what === 'undo' || ('tokens' in change && change.tokens.length > 1);
   return { it, state: { ...state, pendingChanges, progress: isOfMany ? null : state.progress } };
 }
 
@@ -92,7 +96,22 @@ const DONE: Record<ChangeRequest['what'], string> = {
   'update-project': 'Changed',
   'revoke-all': 'Revoked',
   purge: 'Purged',
+  undo: 'Undone',
 };
+
+/** `Reactivated 498 tokens. 2 were changed again since and stay as they are.` */
+function undoMessage({ as, title }: UndoRequest, outcome: ChangeResult): string {
+  const { done, doneIds, skipped = [] } = outcome;
+  const left = skippedSentences(skipped);
+  if (as === null && left.length > 0)
+    left.unshift(`Undid ${exact(done)} of ${counted(done + skipped.length, 'change')}.`);
+  else if (as === null) left.unshift(`Undone: ${title}.`);
+  else if (done > 0)
+    left.unshift(resultMessage('tokens' in as ? { ...as, tokens: among(as.tokens, doneIds) } : as, outcome));
+  return left.join(' ');
+}
+
+const among = (tokens: readonly Named[], ids: readonly string[]) => tokens.filter(({ id }) => ids.includes(id));
 
 function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
   const { done } = outcome;
@@ -115,6 +134,8 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       return `${word} ${counted(done, 'token')} of ${nameOf(change.project)}.`;
     case 'purge':
       return `${word} ${counted(done, 'cached response')}.`;
+    case 'undo':
+      return undoMessage(change, outcome);
   }
 }
 

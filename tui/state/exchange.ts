@@ -14,6 +14,7 @@ import type {
   TopQuery,
   UsageQuery,
   WireAuditRecord,
+  WireBatchUndone,
   WireCache,
   WireEvent,
   WireProject,
@@ -24,6 +25,7 @@ import type {
   WireTop,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
+import type { ShownProject, ShownToken } from '../../daemon/api/if-shown.js';
 import type { ProjectUpstream } from '../../daemon/api/providers.js';
 import type { TokenHistory } from '../../daemon/api/audit-history.js';
 import type { Saved, SavedChange } from './saved.js';
@@ -45,6 +47,8 @@ interface Requests {
   projects: { params: object; data: readonly WireProject[] };
   usage: { params: { query: UsageQuery }; data: readonly WireUsageLine[] };
   audit: { params: { query: AuditQuery }; data: Page<WireAuditRecord> };
+  /** The first changes of a batch, the latest first. */
+  members: { params: { batch: string }; data: Page<WireAuditRecord> };
   events: { params: { query: EventQuery }; data: Page<WireEvent> };
   /** The changes of one token, and its latest use. */
   tokenAudit: { params: { id: string }; data: TokenHistory };
@@ -81,7 +85,7 @@ export interface ContextSummary {
 
 /** A change to request from the daemon. For several tokens there is one HTTP request per token, a few at a time. */
 export type ChangeRequest =
-  | { what: 'revoke' | 'reactivate'; tokens: readonly Named[] }
+  | { what: 'revoke' | 'reactivate'; tokens: readonly (Named & Partial<ShownToken>)[] }
   | { what: 'create-token'; body: TokenCreate }
   | {
       what: 'create-project';
@@ -89,9 +93,24 @@ export type ChangeRequest =
       upstream?: Partial<ProjectUpstream & Pick<WireProject, 'missing_usage'>>;
       key: NewKey;
     }
-  | { what: 'update-project'; project: Named; body: Omit<ProjectPatch, 'api_key' | 'check_key'>; key?: NewKey }
+  | {
+      what: 'update-project';
+      project: Named & Partial<ShownProject>;
+      body: Omit<ProjectPatch, 'api_key' | 'check_key'>;
+      key?: NewKey;
+    }
   | { what: 'revoke-all'; project: Named }
-  | { what: 'purge'; body: CachePurge };
+  | { what: 'purge'; body: CachePurge }
+  | UndoRequest;
+
+/** The daemon changes back what a batch has changed, and nobody since. */
+export interface UndoRequest {
+  what: 'undo';
+  batch: string;
+  /** What this amounts to, for messages; null: `title` says what is undone. */
+  as: ChangeRequest | null;
+  title: string;
+}
 
 /** A provider's key to store. */
 export interface NewKey {
@@ -103,7 +122,7 @@ export interface NewKey {
 /** A change that reverts an earlier one. */
 export interface Reversal {
   kind: 'undo' | 'redo';
-  change: ChangeRequest;
+  change: UndoRequest;
   /** When the earlier change was made. */
   madeMs: number;
   /** Text of the dialog that must be confirmed first; null: a dialog opens only if the change is long ago. */
@@ -123,6 +142,10 @@ export interface ChangeResult {
   /** Ids of the changed tokens; empty for other changes. */
   doneIds: readonly string[];
   failures: readonly { of: Named; failure: Failure }[];
+  /** The ID that the changes have in common, by which they can be undone. */
+  batch?: string;
+  /** What an undo has left as it is. */
+  skipped?: WireBatchUndone['skipped'];
   created?: { token: WireToken; secret: Secret };
   project?: WireProject;
   /** For a key that was to be checked: the result. */

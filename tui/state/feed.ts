@@ -88,6 +88,8 @@ export interface FeedItem {
   id: string;
   /** RFC 3339, in UTC, all with the same precision so that they compare as strings. */
   time: string;
+  /** Audit records only. */
+  batch?: string | null;
 }
 
 /** Replaces known items, whose counts may have changed, and inserts new ones by time, mostly at the end. */

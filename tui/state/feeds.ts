@@ -59,9 +59,9 @@ const KINDS: Record<FeedName, Kind> = {
   },
 };
 
-/** The stream of records supports no words and no times. */
-function auditStream({ action, actor, project_id, token_id, outcome, q, since, until }: Query): Stream | null {
-  if (q !== undefined || since !== undefined || until !== undefined) return null;
+/** The stream of records supports no batches, no words and no times. */
+function auditStream({ action, actor, project_id, token_id, outcome, batch, q, since, until }: Query): Stream | null {
+  if ((batch ?? q) !== undefined || since !== undefined || until !== undefined) return null;
   const given = Object.entries({ action, actor, project_id, token_id, outcome }).filter(
     ([, value]) => value !== undefined,
   );
@@ -90,13 +90,26 @@ export function streams(state: State): Stream[] {
 /** The newest page, unless the stream already delivers new items. */
 export function dataRequests(state: State, of: FeedName): DataRequest[] {
   const { isKnown, search } = state[of];
-  return isKnown || search !== null ? [] : newestPage(state, of);
+  const newest = isKnown || search !== null ? [] : newestPage(state, of);
+  return of === 'audit' ? [...newest, ...memberRequests(state)] : newest;
+}
+
+/** The members of the batch whose details are open. */
+export function memberRequests({ audit: { opened } }: State): DataRequest[] {
+  return opened?.batch != null && opened.count !== null ? [{ of: 'members', batch: opened.batch }] : [];
 }
 
 function newestQuery(state: State, of: FeedName): Query | null {
   const { query, isComplete } = filterOf(state, of);
-  return isComplete ? { ...query, limit: KINDS[of].page } : null;
+  if (!isComplete) return null;
+  return { ...query, limit: KINDS[of].page, ...(isGrouped(of, query) && { group: 'batch' }) };
 }
+
+/** The audit log has a row for each batch, unless the operator has asked for the members of one. */
+const isGrouped = (of: FeedName, query: Query): boolean => of === 'audit' && query.batch === undefined;
+
+/** A row of a batch stays the same row while the batch grows. */
+const rowOf = (item: FeedItem): FeedItem => ({ ...item, id: item.batch ?? item.id });
 
 const requestOf = (of: FeedName, query: Query): DataRequest => ({ of, query });
 
@@ -135,7 +148,7 @@ export function received(
   query: Query,
   page: { items: readonly FeedItem[]; next: string | null },
 ): Transition {
-  const items = [...page.items].reverse();
+  const items = page.items.map((item) => (query.group === undefined ? item : rowOf(item))).reverse();
   const { feed, shown } = withHiddenItems(feedOf(state, of), items, filterOf(state, of).matches);
   const { search, gapFrom, isKnown } = feed;
   if (search !== null && isSame(query, search.query))
@@ -210,9 +223,15 @@ export function streamed(state: State, all: readonly Streamed[]): State {
 /** A paused list does not change. What occurs meanwhile is loaded when it is resumed. */
 function withStreamed(state: State, of: FeedName, items: readonly FeedItem[]): State {
   if (items.length === 0 || state.isPaused) return state;
-  const { feed, shown } = withHiddenItems(feedOf(state, of), items, filterOf(state, of).matches);
-  if (shown.length === 0) return withFeed(state, of, feed);
-  return withFeed(state, of, openedIfWanted({ ...withNewItems(feed, shown), isKnown: feed.isKnown }));
+  const { matches } = filterOf(state, of);
+  const rows = of === 'audit' ? items.map(rowOf) : items;
+  const { feed, shown } = withHiddenItems(feedOf(state, of), rows, matches);
+  const known = new Set(feed.items.map(({ id }) => id));
+  const fresh = shown.filter(({ id, batch }) => batch == null || (!known.has(id) && known.add(id)));
+  // A batch has got more members. The daemon knows how many.
+  const next = fresh.length === shown.length ? feed : interrupted(feed);
+  if (fresh.length === 0) return withFeed(state, of, next);
+  return withFeed(state, of, openedIfWanted({ ...withNewItems(next, fresh), isKnown: next.isKnown }));
 }
 
 /** Moves the cursor. At the first item, older ones are loaded. */
@@ -220,7 +239,8 @@ export function movedBy(state: State, of: FeedName, by: number): Transition {
   const next = withFeed(state, of, moved(feedOf(state, of), by));
   const { items, cursorId, search } = feedOf(next, of);
   const isAtBeginning = by < 0 && cursorId === (items[0]?.id ?? null);
-  if (!isAtBeginning || older(next, of) === null || search !== null) return [next];
+  const members = of === 'audit' ? loads(memberRequests(next)) : [];
+  if (!isAtBeginning || older(next, of) === null || search !== null) return [next, ...members];
   if (items.length >= MAX_SCROLLBACK)
     return [withMessage(next, 'Older ones are found with a filter, such as until:7d')];
   const needed = items.length + 1;

@@ -26,6 +26,7 @@ const NO_DATA = {
   project: null,
   projects: NO_PROJECTS,
   audit: emptyFeed(),
+  members: null,
   events: emptyFeed(),
   cache: { cache: null, preview: null },
   top: NO_TOP,

@@ -99,6 +99,8 @@ export interface State {
   project: ProjectDetail | null;
   projects: ProjectsState;
   audit: Feed<WireAuditRecord>;
+  /** The changes of the batch whose details are open in the audit log; null: none are loaded. */
+  members: { batch: string; records: readonly WireAuditRecord[] } | null;
   events: Feed<WireEvent>;
   cache: CacheState;
   top: TopState;
@@ -321,20 +323,20 @@ export function withResult(state: State, words: string, tone: Message['tone']): 
 
 /** The pending change of several tokens, if any. */
 const pendingBulkChange = ({ pendingChanges }: State) =>
-  pendingChanges.find(({ change }) => 'tokens' in change && change.tokens.length > 1);
+  pendingChanges.find(({ change }) => change.what === 'undo' || ('tokens' in change && change.tokens.length > 1));
 
 /** Name of the bulk operation in progress; null: none. */
 export function bulkActivity(state: State): string | null {
   if (state.tokens.collecting !== null) return 'Marking';
   const many = pendingBulkChange(state);
   if (!many) return null;
-  if (many.reversal?.kind === 'undo') return 'The undo';
+  if (many.change.what === 'undo') return many.reversal?.kind === 'redo' ? 'The redo' : 'The undo';
   return many.change.what === 'revoke' ? 'Revoking' : 'Reactivating';
 }
 
-/** Whether Escape stops the bulk operation. An undo is not stopped: half an undo would leave a state that the operator never chose. */
+/** Whether Escape stops the bulk operation. The daemon completes an undo: half an undo would leave a state that the operator never chose. */
 export const isStoppable = (state: State): boolean =>
-  state.tokens.collecting !== null || pendingBulkChange(state)?.reversal?.kind !== 'undo';
+  state.tokens.collecting !== null || pendingBulkChange(state)?.change.what !== 'undo';
 
 /** Why no change can be sent now; null: changes can be sent. */
 export function whyNoChange(state: State): string | null {

@@ -1,12 +1,14 @@
 /**
- * Undo and redo. Each change that the API can revert is remembered, up to ten. `u` reverts the newest, and `U` repeats what `u`
- * reverted. What was done long ago, or in part only, or would revoke tokens, is confirmed first.
+ * Undo and redo. The daemon undoes a change by the ID of its batch, and leaves what somebody else has changed since. Each change that can
+ * be undone is remembered, up to ten. `u` undoes the newest, and `U` undoes the last undo. What was done long ago, or in part only, or
+ * would revoke tokens, is confirmed first. In the audit log, `u` undoes the change under the cursor.
  */
-import { relativeTime } from '../../daemon/api/formats.js';
+import type { WireAuditRecord } from '../../daemon/api/contract.js';
+import { actorShown, exact, relativeTime } from '../../daemon/api/formats.js';
 import { confirm, nameOf, send, titleOf, where } from './changes.js';
-import { note } from './dialog.js';
-import type { ChangeRequest, ChangeResult, Reversal } from './exchange.js';
-import { type State, type Transition, type UndoHistory, withMessage } from './state.js';
+import { note, warning } from './dialog.js';
+import type { ChangeRequest, ChangeResult, Reversal, UndoRequest } from './exchange.js';
+import { daemonNow, type State, type Transition, type UndoHistory, withMessage } from './state.js';
 
 const MAX_REVERSALS = 10;
 /** A change that is older than this is confirmed first: the operator may have forgotten what `u` reverts. */
@@ -22,20 +24,61 @@ export const nextReversal = ({ undoHistory }: State, kind: Reversal['kind']): Re
 export function revert(state: State, kind: Reversal['kind']): Transition {
   const reversal = nextReversal(state, kind);
   if (!reversal) return [withMessage(state, NOTHING_TO[kind])];
-  const { change } = reversal;
   const questions = questionsOf(state, reversal);
-  if (questions.length > 0) {
-    return confirm(state, {
-      change,
-      title: `${kind === 'undo' ? 'Undo' : 'Redo'}: ${descriptionOf(change)} in ${where(state)}`,
-      action: kind === 'undo' ? 'Undo' : 'Redo',
-      notes: questions.map(note),
-      typed: null,
-      reason: kind,
-      reversal,
-    });
-  }
-  return sendReversal(state, reversal, kind);
+  const mayRevoke = kind === 'redo' || reversal.change.as?.what === 'revoke';
+  return questions.length > 0
+    ? asked(state, reversal, questions.map(note), mayRevoke)
+    : sendReversal(state, reversal, kind);
+}
+
+/** @param mayRevoke whether Enter alone must not be enough. */
+function asked(state: State, reversal: Reversal, notes: ReturnType<typeof note>[], mayRevoke: boolean): Transition {
+  const { kind, change } = reversal;
+  const action = kind === 'undo' ? 'Undo' : 'Redo';
+  return confirm(state, {
+    change,
+    title: `${action}: ${descriptionOf(change)} in ${where(state)}`,
+    action,
+    notes,
+    typed: null,
+    reason: kind,
+    reversal,
+    focus: mayRevoke ? 'cancel' : 'action',
+  });
+}
+
+/** The actions whose changes the daemon can undo. Others, such as a purge, cannot. */
+const UNDOABLE = new Set<WireAuditRecord['action']>([
+  'token.create',
+  'token.revoke',
+  'token.reactivate',
+  'project.create',
+  'project.update',
+]);
+/** The undo of these revokes tokens. */
+const MAKES_USABLE = new Set<WireAuditRecord['action']>(['token.create', 'token.reactivate']);
+
+/** Why a record's change cannot be undone; null: it can, if nobody has changed the same since. */
+export function whyNotUndoable({ batch, action, outcome }: WireAuditRecord): string | null {
+  if (outcome !== 'success') return 'Nothing was changed, so there is nothing to undo';
+  if (!UNDOABLE.has(action)) return `${action} cannot be undone`;
+  return batch === null ? 'It was made without a batch ID, so it cannot be undone from here' : null;
+}
+
+/** Asks whether to undo what a record of the audit log shows, which may be a batch of anybody. */
+export function revertRecord(state: State, record: WireAuditRecord): Transition {
+  const { batch, action, count, time } = record;
+  if (batch === null) return [state];
+  const what = count !== null && count > 1 ? `${exact(count)} × ${action}` : action;
+  const title = `${what} by ${actorShown(record)}, ${relativeTime(time, daemonNow(state))}`;
+  const change: UndoRequest = { what: 'undo', batch, as: null, title };
+  const reversal: Reversal = { kind: 'undo', change, madeMs: state.nowMs, confirmation: null };
+  const mayRevoke = MAKES_USABLE.has(action);
+  const notes = [
+    ...(mayRevoke ? [warning('Clients of these tokens will get 401.')] : []),
+    note('What was changed again since then stays as it is.'),
+  ];
+  return asked(state, reversal, notes, mayRevoke);
 }
 
 /** Sends a change that was confirmed, or that needs no confirmation. While it has no response, `u` does not send it again. */
@@ -52,7 +95,8 @@ function questionsOf(state: State, { kind, change, madeMs, confirmation }: Rever
     ...(nowMs - madeMs >= UNDO_AT_ONCE_MS
       ? [`The change was made ${relativeTime(new Date(madeMs).toISOString(), nowMs)}.`]
       : []),
-    ...(kind === 'redo' && change.what === 'revoke' ? ['Clients of these tokens will get 401.'] : []),
+    ...(kind === 'redo' && change.as === null ? ['This makes the changes again.'] : []),
+    ...(kind === 'redo' && change.as?.what === 'revoke' ? ['Clients of these tokens will get 401.'] : []),
   ];
 }
 
@@ -67,40 +111,29 @@ export function descriptionOf(change: ChangeRequest): string {
       if (body.name !== undefined) return `Rename ${nameOf(project)} to ${body.name}`;
       return `${body.is_active ? 'Activate' : 'Deactivate'} ${nameOf(project)}`;
     }
+    case 'undo':
+      return change.as ? descriptionOf(change.as) : change.title;
     default:
       return change.what;
   }
 }
 
-/**
- * The history after a change succeeded, at least in part.
- *
- * After an undo, `u` never repeats the original change: it completes the undo if a part is left, and goes on to the change before.
- */
+/** The history after a change succeeded, at least in part. An undo is a batch, too: to redo is to undo it. */
 export function historyAfter(
   { undoHistory: history, nowMs }: State,
   change: ChangeRequest,
   result: ChangeResult,
   reversal: Reversal | null,
 ): UndoHistory {
-  const inverse = inverseOf(change, result);
-  if (reversal === null) {
-    const isWhole = result.failures.length === 0 && notTriedCount(change, result) === 0;
-    const confirmation = isWhole ? null : 'Only the tokens that were changed are changed back.';
-    const undo = inverse && added(history.undo, { kind: 'undo', change: inverse, madeMs: nowMs, confirmation });
-    return { undo: undo ?? history.undo, redo: [] };
+  const undo = undoOf(change, result);
+  const remembered = (kind: Reversal['kind'], confirmation: string | null) =>
+    undo ? added(history[kind], { kind, change: undo, madeMs: nowMs, confirmation }) : history[kind];
+  if (reversal !== null) {
+    const opposite = reversal.kind === 'undo' ? 'redo' : 'undo';
+    return { ...history, [opposite]: remembered(opposite, null) };
   }
-  const { kind } = reversal;
-  const opposite = kind === 'undo' ? 'redo' : 'undo';
-  const rest = restOf(change, result);
-  const confirmation = `This continues the ${kind}, which did not finish.`;
-  return {
-    ...history,
-    [kind]: rest ? added(history[kind], { kind, change: rest, madeMs: nowMs, confirmation }) : history[kind],
-    [opposite]: inverse
-      ? added(history[opposite], { kind: opposite, change: inverse, madeMs: nowMs, confirmation: null })
-      : history[opposite],
-  };
+  const isWhole = result.failures.length === 0 && notTriedCount(change, result) === 0;
+  return { undo: remembered('undo', isWhole ? null : 'Only the tokens that were changed are changed back.'), redo: [] };
 }
 
 /** The history after an undo or redo failed: it is available again. */
@@ -109,9 +142,9 @@ export const historyAfterFailure = ({ undoHistory }: State, reversal: Reversal |
 
 const added = (reversals: readonly Reversal[], one: Reversal) => [...reversals, one].slice(-MAX_REVERSALS);
 
-const without = (history: UndoHistory, reversal: Reversal): UndoHistory => ({
+const without = (history: UndoHistory, { kind, change: { batch } }: Reversal): UndoHistory => ({
   ...history,
-  [reversal.kind]: history[reversal.kind].filter((it) => it !== reversal),
+  [kind]: history[kind].filter(({ change }) => change.batch !== batch),
 });
 
 /** Number of tokens not tried because the operator stopped the change or the daemon became unreachable. */
@@ -125,15 +158,16 @@ export function settledIds({ doneIds, failures }: ChangeResult): ReadonlySet<str
   return new Set([...doneIds, ...gone]);
 }
 
-/** The change for the tokens that were not changed and still exist; null: none are left. */
-function restOf(change: ChangeRequest, result: ChangeResult): ChangeRequest | null {
-  if (!('tokens' in change)) return null;
-  const over = settledIds(result);
-  const tokens = change.tokens.filter(({ id }) => !over.has(id));
-  return tokens.length === 0 ? null : { ...change, tokens };
+/** The undo of a change; null if there is none. */
+function undoOf(change: ChangeRequest, result: ChangeResult): UndoRequest | null {
+  const { batch, done } = result;
+  if (batch === undefined || done === 0) return null;
+  if (change.what === 'undo' && change.as === null) return { what: 'undo', batch, as: null, title: change.title };
+  const as = inverseOf(change.what === 'undo' && change.as ? change.as : change, result);
+  return as && { what: 'undo', batch, as, title: '' };
 }
 
-/** The inverse of a change; null if the API cannot revert it. */
+/** What the undo amounts to; null if `u` does not undo such a change. */
 function inverseOf(change: ChangeRequest, { doneIds }: ChangeResult): ChangeRequest | null {
   if (change.what === 'revoke' || change.what === 'reactivate') {
     const done = new Set(doneIds);

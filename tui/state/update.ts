@@ -211,6 +211,7 @@ const DATA_REDUCERS: DataReducers = {
         ]
       : [token.usageReceived(state, query.token_id, data)],
   audit: (state, { query }, data) => feeds.received(state, 'audit', query, data),
+  members: (state, { batch }, { items }) => [{ ...state, members: { batch, records: items } }],
   events: (state, { query }, data) => feeds.received(state, 'events', query, data),
   tokenAudit: (state, { id }, history) => [token.historyReceived(state, id, history)],
   projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],

@@ -19,7 +19,14 @@ describe('effects of the terminal UI', () => {
   let actions: Action[];
   let runner: Runner;
   /** Requests in flight, and their maximum so far. */
-  let asking: { urls: string[]; now: number; most: number; isAway: boolean; hold: Promise<void> | null };
+  let asking: {
+    urls: string[];
+    now: number;
+    most: number;
+    isAway: boolean;
+    losesResponses: boolean;
+    hold: Promise<void> | null;
+  };
 
   const observed: typeof fetch = async (url, init) => {
     asking.urls.push(`${init?.method ?? 'GET'} ${new URL(url).pathname}`);
@@ -27,7 +34,9 @@ describe('effects of the terminal UI', () => {
     try {
       await asking.hold;
       if (asking.isAway) throw Object.assign(new TypeError('fetch failed'), { cause: { code: 'ECONNREFUSED' } });
-      return await fetch(url, init);
+      const response = await fetch(url, init);
+      if (asking.losesResponses) throw new TypeError('terminated');
+      return response;
     } finally {
       asking.now--;
     }
@@ -95,7 +104,7 @@ describe('effects of the terminal UI', () => {
     daemon = await startDaemon();
     project = await daemon.createProject();
     actions = [];
-    asking = { urls: [], now: 0, most: 0, isAway: false, hold: null };
+    asking = { urls: [], now: 0, most: 0, isAway: false, losesResponses: false, hold: null };
     begin();
   });
   afterEach(async () => {
@@ -176,6 +185,51 @@ describe('effects of the terminal UI', () => {
         .to.have.length(1)
         .and.to.have.nested.property('[0]')
         .that.includes({ actor: 'tui', reason: 'a leak' });
+    });
+
+    it('is undone by its batch, also if the response to the undo is lost', async () => {
+      const all = await tokens(3);
+      run(change({ what: 'revoke', tokens: all }));
+      const { batch = '' } = (await told('changed')).outcome;
+      await daemon.manage('PATCH', `/manage/tokens/${all[1]!.id}`, { is_active: false });
+      const undo = change({ what: 'undo', batch, as: null, title: '' });
+      asking.losesResponses = true;
+      run(undo);
+      expect((await told('refused')).failure.kind).to.equal('unreachable');
+      expect((await daemon.token(all[0]!.id)).is_active).to.equal(true);
+      asking.losesResponses = false;
+      actions = [];
+      run(undo);
+      const { outcome } = await told('changed');
+      expect(outcome)
+        .to.include({ done: 2 })
+        .and.to.have.property('doneIds')
+        .that.has.members([all[0]!.id, all[2]!.id]);
+      expect(outcome.skipped).to.deep.equal([
+        { project_id: project.id, token_id: all[1]!.id, reason: 'changed_since', message: null },
+      ]);
+      expect(outcome.batch).not.to.equal(batch);
+    });
+
+    it('is not made if somebody has changed what was shown', async () => {
+      const { id } = await daemon.createToken(project.id);
+      await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: false });
+      const [shown, before] = [await daemon.token(id), project];
+      daemon.clock.advance(1_000);
+      await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: true });
+      await daemon.manage('PATCH', `/manage/tokens/${id}`, { is_active: false });
+      await daemon.manage('PATCH', `/manage/projects/${project.id}`, { missing_usage: 'inject' });
+      for (const what of [
+        { what: 'reactivate', tokens: [shown] },
+        { what: 'update-project', project: before, body: { name: 'mine' } },
+      ] as const) {
+        actions = [];
+        run(change(what));
+        expect((await told('refused')).failure).to.include({ status: 412, code: 'precondition_failed' });
+      }
+      actions = [];
+      run(change({ what: 'reactivate', tokens: [await daemon.token(id)] }));
+      expect((await told('changed')).outcome.done).to.equal(1);
     });
 
     it('of many tokens reports the tokens that failed, and changes the others', async () => {

@@ -114,7 +114,7 @@ describe('message line', () => {
     changed.act({
       on: 'changed',
       change: { what: 'revoke', tokens: [first!] },
-      outcome: { done: 1, doneIds: [first!.id], failures: [] },
+      outcome: { done: 1, doneIds: [first!.id], failures: [], batch: 'batch-1' },
     });
     expect(message(changed.state)).to.contain('Revoked ci-deploy. u undo (30s)');
     expect(message(changed.wait(10_000).state)).to.contain('u undo (20s)');

@@ -121,3 +121,60 @@ describe('the audit log', () => {
     expect(watching.state.audit.isFollowing).to.equal(true);
   });
 });
+
+describe('a batch in the audit log', () => {
+  const BATCH = '7e6d5c4b-2f1a-4b3c-9d8e-5a6b7c8d9e0f';
+  const member = (index: number, more: Partial<WireAuditRecord> = {}) => record(index, { batch: BATCH, ...more });
+
+  function watching(...members: WireAuditRecord[]): Watching {
+    const it = new Watching(3);
+    it.daemon.records.push(...members);
+    return it.press('2', '4').opens();
+  }
+
+  it('is one row, which stays the same row while the batch grows', () => {
+    const it = watching(member(3));
+    expect(it.feed.items).to.have.length(4);
+    expect(it.feed.items[3]).to.include({ id: BATCH, count: null });
+    it.comes(member(4)).comes(member(5), record(6), member(7));
+    expect(it.passes(2_000).feed.items).to.have.length(5);
+    expect(it.feed.items.map(({ id }) => id).slice(3)).to.deep.equal([record(6).id, BATCH]);
+    expect(it.feed.items[4]).to.include({ count: 4 });
+    expect(it.feed).to.include({ isFollowing: true, cursorId: BATCH });
+    // Nothing more is loaded once it has ended.
+    expect(it.forgets().passes(10_000).asked('audit')).to.equal(0);
+  });
+
+  it('has its members in the details, and with a filter as rows', () => {
+    const it = watching(member(3), member(4)).forgets().press('enter');
+    expect(it.asked('members')).to.equal(1);
+    expect(it.state.members?.records.map(({ id }) => id)).to.deep.equal([record(4).id, record(3).id]);
+    it.press('escape', '/').types(`batch:${BATCH}`).press('enter');
+    expect(it.feed.items.map(({ id }) => id)).to.deep.equal([record(3).id, record(4).id]);
+  });
+
+  it('is undone with u, after a question that says what it was', () => {
+    const it = watching(member(3), member(4, { user: 'ana@laptop' })).press('u');
+    expect(it.dialog.title).to.match(/^Undo: 2 × token\.revoke by .*ana@laptop.* in 127\.0\.0\.1:8080$/);
+    expect(it.press('escape').daemon.made).to.deep.equal([]);
+    it.press('u', 'enter');
+    expect(it.daemon.made).to.have.length(1);
+    expect(it.daemon.made[0]?.change).to.include({ what: 'undo', batch: BATCH });
+    expect(it.says).to.match(/^Undone: 2 × token\.revoke/);
+    it.press('U');
+    expect(it.dialog.title).to.match(/^Redo: 2 × token\.revoke/);
+  });
+
+  it('is not undone with u if it cannot be', () => {
+    for (const [more, words] of [
+      [{ batch: null }, 'It was made without a batch ID, so it cannot be undone from here'],
+      [{ action: 'cache.purge' }, 'cache.purge cannot be undone'],
+      [{ outcome: 'denied' }, 'Nothing was changed, so there is nothing to undo'],
+    ] as const) {
+      const it = watching(member(3, more)).press('u');
+      expect(it.says).to.equal(words);
+      expect(it.top).to.equal(undefined);
+    }
+    expect(watching(member(3, { action: 'token.create' })).press('u').dialog.notes[0]?.words).to.contain('401');
+  });
+});

@@ -129,7 +129,7 @@ describe('revoking tokens', () => {
     expect(operator.marks).to.deep.equal(['00000000-token']);
     operator.press('u');
     expect(operator.dialog.title).to.equal('Undo: Reactivate 2 tokens in 127.0.0.1:8080');
-    operator.press('tab', 'enter');
+    operator.press('enter');
     expect(operator.says).to.equal('Reactivated 2 tokens.');
   });
 
@@ -171,10 +171,11 @@ describe('undo of several tokens', () => {
     expect(operator.says).to.equal('Revoked 5 tokens.');
     operator.isHeld = true;
     operator.press('u');
-    operator.acts({ on: 'progress', words: 'Reactivating', done: 2, of: 5 });
+    operator.acts({ on: 'progress', words: 'Undoing', done: 2, of: 5 });
     return { operator, change: operator.did('change')!.change };
   }
   const partly = (change: ChangeRequest, done: number): ChangeResult => ({
+    batch: 'batch-9',
     done,
     doneIds: 'tokens' in change ? change.tokens.slice(0, done).map(({ id }) => id) : [],
     failures: [],
@@ -183,7 +184,7 @@ describe('undo of several tokens', () => {
   it('is stopped by ^c only; escape shows a message (finding A3)', () => {
     const { operator } = undoing();
     const shown = () => plainLines(operator.state).join('\n');
-    expect(shown()).to.contain('Reactivating').and.not.contain('esc stop');
+    expect(shown()).to.contain('Undoing').and.not.contain('esc stop');
     operator.press('escape');
     expect(operator.did('stop')).to.equal(undefined);
     expect(operator.says).to.equal('The undo is in progress and cannot be stopped');
@@ -205,20 +206,24 @@ describe('undo of several tokens', () => {
     expect(operator.daemon.tokens.every((it) => it.is_active)).to.equal(true);
   });
 
-  it('that was partial continues after confirmation, and never revokes restored tokens (finding A3)', () => {
+  it('whose response is lost can be repeated: it is the undo of the same batch', () => {
     const { operator, change } = undoing();
     operator.loses();
-    operator.acts({ on: 'changed', change, outcome: partly(change, 2) });
-    expect(operator.says).to.equal('Reactivated 2 tokens; 3 not changed.');
-    operator.loses().forgets().press('u');
-    expect(changes(operator), 'nothing without a question').to.be.empty;
-    expect(operator.dialog.title).to.equal('Undo: Reactivate 3 tokens in 127.0.0.1:8080');
-    expect(operator.value('Reason')).to.equal('undo');
-    operator.press('tab', 'enter');
-    const sent = operator.did('change')?.change;
-    expect(sent).to.have.property('what', 'reactivate');
-    operator.press('escape');
-    expect(operator.did('stop'), 'it is an undo as well').to.equal(undefined);
+    operator.acts({ on: 'refused', change, failure: UNREACHABLE });
+    operator.isHeld = false;
+    operator.passes(1_000).forgets().press('u');
+    expect(operator.did('change')?.change).to.deep.equal(change);
+    expect(operator.daemon.tokens.every((it) => it.is_active)).to.equal(true);
+  });
+
+  it('leaves tokens that somebody else has changed since, and says so', () => {
+    const operator = watching(5).press('ctrl+a', 'x', 'tab', 'enter');
+    for (const at of [1, 3]) operator.daemon.touched.add(operator.daemon.tokens[at]!.id);
+    operator.press('u');
+    expect(operator.says).to.equal('Reactivated 3 tokens. 2 were changed again since and stay as they are.');
+    expect(operator.daemon.tokens.map((it) => it.is_active)).to.deep.equal([true, false, true, false, true]);
+    operator.press('U');
+    expect(operator.dialog.title).to.equal('Redo: Revoke 3 tokens in 127.0.0.1:8080');
   });
 
   it('of a stopped change asks for confirmation (finding A3)', () => {
@@ -321,7 +326,7 @@ describe('undo', () => {
     expect(operator.dialog.title).to.equal('Undo: Reactivate name-0 in 127.0.0.1:8080');
     expect(operator.dialog.notes[0]?.words).to.equal('The change was made 90s ago.');
     expect(operator.daemon.made).to.have.lengthOf(1);
-    operator.press('tab', 'enter');
+    operator.press('enter');
     expect(operator.says).to.equal('Reactivated name-0.');
   });
 
