@@ -24,13 +24,21 @@ export type Moment = { agoMs: number } | { at: string };
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?Z)?$/;
 
+/** A day or a time in UTC, in milliseconds since the epoch; undefined if the text is neither. */
+export function utcMs(given: string): number | undefined {
+  const ms = TIMESTAMP.test(given) ? Date.parse(given) : NaN;
+  // 30 February would be a day in March.
+  if (Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(given.slice(0, 10))) return undefined;
+  return ms;
+}
+
 export const moment = {
   accepts: 'a time ago such as 24h or 7d, a day such as 2030-01-31, or a time in UTC such as 2030-01-31T12:00:00Z',
   parse(given: string): Moment | undefined {
     const agoMs = span.parse(given);
     if (agoMs !== undefined) return { agoMs };
-    const atMs = TIMESTAMP.test(given) ? Date.parse(given) : NaN;
-    return Number.isNaN(atMs) ? undefined : { at: new Date(atMs).toISOString() };
+    const atMs = utcMs(given);
+    return atMs === undefined ? undefined : { at: new Date(atMs).toISOString() };
   },
 };
 

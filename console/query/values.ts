@@ -17,6 +17,7 @@ import {
 } from '../../daemon/api/vocabulary.js';
 import { COMMON_CAUSES } from '../../daemon/api/request-outcome.js';
 import { DEFAULT_PROVIDER, OTHER_PROVIDER, PROVIDER_NAMES, PROVIDERS } from '../../daemon/api/providers.js';
+import { utcMs } from '../span.js';
 import type { Completion, KnownNames } from './types.js';
 import type { TermPart } from './terms.js';
 
@@ -235,16 +236,14 @@ export const took: ValueResolver = ({ text, isLast }) => {
   return isLast && /^\d{0,6}$/.test(given) ? 'open' : { problem: 'must be a duration like 500ms, 2s or 1m' };
 };
 
-const TIMESTAMP = /^\d{4}-\d\d-\d\d(?:t\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?z)?$/;
-
 /**
  * A time span such as `2h` is sent unchanged, so that the query stays the same over time and the daemon's clock decides.
  */
 export const time: ValueResolver = ({ text, isLast }) => {
   const given = text.toLowerCase();
   if (spanMs(given) !== undefined) return { value: given };
-  const atMs = TIMESTAMP.test(given) ? Date.parse(given.toUpperCase()) : NaN;
-  if (!Number.isNaN(atMs)) return { value: new Date(atMs).toISOString() };
+  const atMs = utcMs(given.toUpperCase());
+  if (atMs !== undefined) return { value: new Date(atMs).toISOString() };
   const mayGoOn = isLast && /^-?(?:\d{0,6}|\d{4}-[\d:.tz-]*)$/.test(given);
   return mayGoOn ? 'open' : { problem: 'a time must be like 30m, 2h, 7d, 2030-01-31 or 2030-01-31T12:00:00Z' };
 };

@@ -130,6 +130,7 @@ describe('filter line', () => {
       ['created:<-3d', '-3d', /^must be a time in the past/],
       ['created:<7d created:>2030-01-31', 'created:>2030-01-31', /^a time after which it was created is given twice$/],
       ['expires:2h', 'expires:2h', /^write expires:<… or expires:>…$/],
+      ['expires:<2030-02-30 ', '2030-02-30', /^a time must be like 30m/],
       ['expires:<soon', 'soon', /^a time must be like 30m/],
       ['expires:<2h expires:<3h', 'expires:<3h', /is given twice$/],
       ['!expires:<2h', '!expires:<2h', /^expires cannot be negated/],
