@@ -1,10 +1,10 @@
 /** The query of a list command, in the grammar of the terminal UI's filter line: `llmp token list 'project:web expires:<2h'`. */
 import type { Kind } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
-import { UUID_PATTERN } from '../daemon/api/vocabulary.js';
 import { type Failure, usage } from '../console/failure.js';
-import { parseWhole, SECRET } from '../console/query/filter.js';
+import { parseWhole } from '../console/query/filter.js';
 import { keysOf } from '../console/query/keys.js';
+import { namesIn, selectedTwice } from '../console/query/names.js';
 import { quotedValue, termsOf } from '../console/query/terms.js';
 import type { Filter, Filtered, FilteredScreen, FilterProblem, KnownNames } from '../console/query/types.js';
 import type { Argument } from './command.js';
@@ -34,22 +34,19 @@ export async function queryIn<S extends FilteredScreen>(
   client: ManagementClient,
 ): Promise<Filter<S>> {
   const line = args.join(' ');
-  const known = await namesIn(line, client);
-  const filter = parseWhole(line, screen, known);
+  const names = await knownTo(client, line);
+  const filter = parseWhole(line, screen, names);
   const [problem] = filter.problems;
-  if (problem) throw await failureOf(problem, line, screen, known);
+  if (problem) throw await failureOf(problem, line, screen, names);
   return filter;
 }
 
 /** The projects and tokens that the terms of a line may name. Other names are not asked for. */
-async function namesIn(line: string, client: ManagementClient): Promise<KnownNames> {
-  // A secret must not be sent. It is refused below.
-  const terms = SECRET.test(line) ? [] : termsOf(line);
-  const texts = terms.flatMap(({ key, parts }) => (key === 'token' ? parts.map(({ text }) => text) : []));
-  const names = [...new Set(texts)].filter((text) => text !== '' && !UUID_PATTERN.test(text));
+async function knownTo(client: ManagementClient, line: string): Promise<KnownNames> {
+  const names = namesIn(line);
   const [projects, tokens] = await Promise.all([
-    terms.some(({ key }) => key === 'project') ? allProjects(client) : [],
-    Promise.all(names.map((name) => tokensMeant(client, name))),
+    names.hasProjects ? allProjects(client) : [],
+    Promise.all(names.tokens.map((name) => tokensMeant(client, name))),
   ]);
   return { projects, tokens: tokens.flatMap(({ meant }) => meant) };
 }
@@ -102,14 +99,7 @@ export function termKind<S extends FilteredScreen>(
  * @throws {Failure} if both select by the same property: which one is meant is not clear.
  */
 export function withOptions<Q extends object>(query: Q, options: Partial<Q>): Q {
-  const propertyOf = (field: string) => field.replace(/_(?:id|after|before|over|under)$/, '').replace(/^words$/, 'q');
-  const given = new Set(Object.keys(query).map(propertyOf));
-  const twice = Object.keys(options)
-    .map(propertyOf)
-    .find((property) => given.has(property));
-  if (twice !== undefined) {
-    const what = twice === 'q' ? 'words to search for' : twice;
-    throw usage(`${what} in the query and as an option`, { advice: 'Use one of them' });
-  }
+  const twice = selectedTwice(query, options);
+  if (twice !== undefined) throw usage(`${twice} in the query and as an option`, { advice: 'Use one of them' });
   return { ...query, ...options };
 }

@@ -1,5 +1,5 @@
 /** Finding the token of a secret, or of what is shown of one. */
-import type { ManagementClient } from './client.js';
+import { ApiError, type ManagementClient } from './client.js';
 import type { WireToken } from './contract.js';
 import { MAX_PAGE_SIZE } from './vocabulary.js';
 
@@ -10,10 +10,28 @@ const SHOWN = /^sk-wt-([0-9A-Za-z]{4})(?:…|\.{2,3})([0-9A-Za-z]{4})$/i;
 /** Whether a text is the secret of a token, and nothing else. */
 export const isSecret = (text: string): boolean => SECRET.test(text);
 
+/** The last word of a text that is a secret, or what is shown of one. */
+export const secretWordIn = (text: string): string | undefined =>
+  text.split(/\s+/).findLast((word) => isSecret(word) || shownSecret(word) !== null);
+
 /** What lists show of a secret, such as `sk-wt-4esc…Jgwc`, as the daemon writes it; null for another text. */
 export function shownSecret(text: string): string | null {
   const [, first, last] = SHOWN.exec(text) ?? [];
   return first === undefined || last === undefined ? null : `sk-wt-${first}…${last}`;
+}
+
+/** The token of a secret, or none. The secret goes into the body of a request, and into no address. */
+export async function tokensOfSecret(
+  client: Pick<ManagementClient, 'lookUpToken'>,
+  secret: string,
+  signal?: AbortSignal,
+): Promise<WireToken[]> {
+  try {
+    return [await client.lookUpToken({ token: secret }, signal)];
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return [];
+    throw error;
+  }
 }
 
 /**

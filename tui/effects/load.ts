@@ -1,9 +1,9 @@
 /** Loads data: one function per kind of data request, on the management API. */
-import { ApiError, type ManagementClient, type Page } from '../../daemon/api/client.js';
+import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { loadProjectChanges } from '../../daemon/api/audit-history.js';
 import { loadTokenHistory } from '../../daemon/api/audit-history.js';
-import { tokensShownAs } from '../../daemon/api/tokens-of-secret.js';
+import { tokensOfSecret, tokensShownAs } from '../../daemon/api/tokens-of-secret.js';
 import type { DataResponse, DataOf, ContextSummary, DataRequest } from '../state/exchange.js';
 import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 
@@ -32,7 +32,8 @@ const LOADERS: Loaders = {
   tokens: ({ client, signal }, { query }) => client.tokens(query, signal),
   expiring: ({ client, signal }, { query }) => client.tokens(query, signal),
   token: ({ client, signal }, { id }) => client.token(id, signal),
-  tokensOfSecret,
+  tokensOfSecret: ({ client, signal }, { by }) =>
+    'shown' in by ? tokensShownAs(client, by.shown, signal) : tokensOfSecret(client, by.secret.reveal(), signal),
   allTokens: allTokens,
   projects: allProjects,
   usage: ({ client, signal }, { query }) => client.usage(query, signal),
@@ -54,20 +55,6 @@ const LOADERS: Loaders = {
 export async function load(source: DataSource, request: DataRequest): Promise<DataResponse> {
   const data = await LOADERS[request.of](source, request as never);
   return { request, data } as DataResponse;
-}
-
-/** The secret goes into the body of a request, and into no address. */
-async function tokensOfSecret(
-  { client, signal }: DataSource,
-  { by }: Extract<DataRequest, { of: 'tokensOfSecret' }>,
-): Promise<WireToken[]> {
-  if ('shown' in by) return tokensShownAs(client, by.shown, signal);
-  try {
-    return [await client.lookUpToken({ token: by.secret.reveal() }, signal)];
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return [];
-    throw error;
-  }
 }
 
 async function allProjects({ client, signal }: DataSource): Promise<WireProject[]> {

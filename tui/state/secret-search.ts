@@ -1,5 +1,5 @@
 /** Finds the token of a secret, or of what is shown of one, which the operator pastes or enters instead of a filter. */
-import { isSecret, shownSecret } from '../../daemon/api/tokens-of-secret.js';
+import { secretWordIn, shownSecret } from '../../daemon/api/tokens-of-secret.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { nameOf } from './changes.js';
 import { mayRequest } from './connection.js';
@@ -9,7 +9,7 @@ import * as token from './token.js';
 
 /** The last word of a text that is one of both; null if there is none. */
 export function searchIn(text: string): SecretSearch | null {
-  const word = text.split(/\s+/).findLast((it) => isSecret(it) || shownSecret(it) !== null);
+  const word = secretWordIn(text);
   if (word === undefined) return null;
   const shown = shownSecret(word);
   return shown === null ? { secret: new Secret(word) } : { shown };
