@@ -8,7 +8,6 @@
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { ApiError, Unreachable } from '../api/client.js';
-import { holdsSecret } from '../api/vocabulary.js';
 import { assetRoutes } from './assets.js';
 import { Sessions, type SessionsOptions } from './sessions.js';
 import { formReader, queryOf, type ReadBody } from './forms.js';
@@ -101,7 +100,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
     res.set('Cache-Control', 'no-store');
     next();
   });
-  router.use(withoutSecretsInUrl(path, options.managementToken));
+  router.use(withoutSecretsInUrl(path, sessions));
   router.use(requireSameOrigin);
   router.use(routes);
   router
@@ -135,14 +134,14 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
 const SECRET_PAGE = 'secret';
 const SECRET_SENT =
   'What was entered is the secret of a token, or a key, so nothing was searched for, and it is not in the history of this browser. ' +
-  'A server in front of this page may have logged it: if that log has readers, revoke it. `llmp token whois` finds the token of a secret.';
+  'A server in front of this page may have logged it: if that log has readers, revoke it. The query box of the tokens finds the token of a secret.';
 
 /**
  * A form with a search field puts its text into the URL. The script of the pages does not send a secret; without it, this redirect keeps
  * the secret from the history of the browser, from the log-in page, and from the requests to the management API.
  */
-function withoutSecretsInUrl(path: string, managementToken: string): RequestHandler {
-  const isSecret = (text: string) => holdsSecret(text) || text.includes(managementToken);
+function withoutSecretsInUrl(path: string, sessions: Sessions): RequestHandler {
+  const isSecret = (text: string) => sessions.isSecret(text);
   return (req, res, next) => {
     const query = [...queryOf(req)].filter(([name]) => name !== 'cursor');
     if (req.method === 'GET' && [req.path, ...query.flat()].some(isSecret)) res.redirect(303, path + SECRET_PAGE);

@@ -1,5 +1,6 @@
 /** Requests to pages by logged-in users, and the responses. */
 import type { ReactElement } from 'react';
+import { moment } from '../../console/span.js';
 import { ApiError, type ManagementClient, type Page } from '../api/client.js';
 import type { WireProject } from '../api/contract.js';
 import { counted } from '../api/formats.js';
@@ -20,6 +21,8 @@ export interface PageRequest {
   nowMs: number;
   /** Base URL of the proxy for clients, as far as known here, such as `http://127.0.0.1:8080/v1`. */
   baseUrl: string;
+  /** Whether a text must not be in an address. */
+  isSecret(text: string): boolean;
   /** Passes a secret to the page `to` in an encrypted cookie that only that page receives. */
   storeSecret(to: string, secret: string): void;
   /** Reads and deletes the secret that was passed to this page. */
@@ -187,4 +190,24 @@ export function hoursOf(query: URLSearchParams, name: string): string | undefine
   const { [name]: hours } = parametersOf(query, [name]);
   if (hours !== undefined && !/^\d{1,5}$/.test(hours)) throw invalidRequest(`${name} must be a number of hours`);
   return hours && `${hours}h`;
+}
+
+/**
+ * The period in the query: `since` and `until`, in the grammar of the options of commands, or one of the fixed choices. Times before now
+ * stay relative, because a cursor is valid for the same filter only.
+ *
+ * @throws {ApiError} if one is invalid.
+ */
+export function periodOf(query: URLSearchParams): { since?: string; until?: string } {
+  const since = momentOf(query, 'since') ?? hoursOf(query, 'since_hours');
+  const until = momentOf(query, 'until');
+  return { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
+}
+
+function momentOf(query: URLSearchParams, name: string): string | undefined {
+  const { [name]: given } = parametersOf(query, [name]);
+  if (given === undefined) return undefined;
+  const parsed = moment.parse(given);
+  if (parsed === undefined) throw invalidRequest(`${name} must be ${moment.accepts}`);
+  return 'at' in parsed ? parsed.at : given;
 }

@@ -59,6 +59,7 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
     changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null),
     nowMs: sessions.nowMs,
     baseUrl: sessions.baseUrlOf(req),
+    isSecret: (text) => sessions.isSecret(text),
     storeSecret: (to, secret) => {
       sessions.storeSecret(res, to, secret);
     },

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { ApiError, type ManagementClient, Unreachable } from '../api/client.js';
+import { holdsSecret } from '../api/vocabulary.js';
 import { sealed, unsealed } from '../core/sealing.js';
 
 export interface CallContext {
@@ -146,6 +147,11 @@ export class Sessions {
       if (error instanceof ApiError || error instanceof Unreachable) return isNotFound(error);
       throw error;
     }
+  }
+
+  /** Whether a text must not be in an address: it holds a token's secret, a key, or the management token. */
+  isSecret(text: string): boolean {
+    return holdsSecret(text) || text.includes(this.#options.managementToken);
   }
 
   /** Passes a secret to one page in an encrypted, short-lived cookie for its path only. */

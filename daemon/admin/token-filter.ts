@@ -1,9 +1,12 @@
 /** The filter of the list of tokens, and the token in the filters of other lists. */
 import { isSameName, MS_PER_UNIT, SPAN_PATTERN, spanMs, UUID_PATTERN } from '../api/vocabulary.js';
 import { hoursOf, invalidRequest, parametersOf } from './page-request.js';
+import { type Box, combined } from './query-box.js';
 import type { ManagementClient } from '../api/client.js';
 
-const NAMES = ['q', 'project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model'] as const;
+const FIELDS = ['project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model'] as const;
+/** What a query can select by besides. */
+const QUERIED = ['q', 'words', 'used_under'] as const;
 const TIMES = ['expires_before', 'expires_after', 'created_before', 'created_after'] as const;
 
 /** A query of the API. */
@@ -11,10 +14,12 @@ export type TokenFilter = Record<string, string>;
 
 /**
  * @param query of the page. Its relative times stay relative: a cursor is valid for the same filter only.
- * @throws {ApiError} if a time is invalid. The API checks the rest.
+ * @param box the query box of the page.
+ * @throws {ApiError} if a time or the query is invalid. The API checks the rest.
  */
-export function tokenFilterOf(query: URLSearchParams): TokenFilter {
-  return { ...parametersOf(query, NAMES), ...expiryOf(query), ...creationOf(query) };
+export function tokenFilterOf(query: URLSearchParams, box: Box<'tokens'>): TokenFilter {
+  const fields = { ...parametersOf(query, FIELDS), ...expiryOf(query), ...creationOf(query) };
+  return combined<'tokens', TokenFilter>(box, fields);
 }
 
 /** `24`: tokens that expire within 24 hours, but have not expired yet. */
@@ -55,7 +60,8 @@ const MAX_YEARS = 1_000;
 /** A filter as one field of a form, so that a confirmation means the same tokens as the page before it. */
 export const asField = (filter: TokenFilter): string => new URLSearchParams(filter).toString();
 
-export const fromField = (field: string): TokenFilter => parametersOf(new URLSearchParams(field), [...NAMES, ...TIMES]);
+export const fromField = (field: string): TokenFilter =>
+  parametersOf(new URLSearchParams(field), [...FIELDS, ...QUERIED, ...TIMES]);
 
 /**
  * Lets people name a token in a filter, where the API wants an ID.

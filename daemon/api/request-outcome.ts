@@ -1,5 +1,5 @@
 /** Who refused a request or cut it, and why: for operators who look for the cause of a failure. */
-import type { WireRequestEvent } from './contract.js';
+import type { WireRequestEvent, WireTokenState } from './contract.js';
 
 type Ended = Pick<WireRequestEvent, 'outcome' | 'code' | 'error' | 'status'>;
 
@@ -53,7 +53,7 @@ export function whyFailed({ outcome, error, status }: Ended): string | null {
 }
 
 /** The cause of a failure for a list, such as `cap spent`, and what the operator can do about it. */
-interface Cause {
+export interface Cause {
   why: string;
   remedy?: string;
 }
@@ -88,6 +88,17 @@ const PROVIDER_LIMIT: Cause = {
   remedy: "the limit is that of the project's key: send less, or have the provider raise it",
 };
 const PROVIDER_REFUSED: Cause = { why: 'provider refused', remedy: 'the response to the client says why' };
+
+const OF_STATES: Readonly<Record<WireTokenState, Cause | undefined>> = {
+  active: undefined,
+  expired: EXPIRED,
+  revoked: REVOKED,
+  rate_limited: CAUSES.get('request_limit_reached'),
+  project_inactive: CAUSES.get('project_inactive'),
+};
+
+/** Why llmp refuses the requests of a token in this state; null if it does not. */
+export const causeOfState = (state: WireTokenState): Cause | null => OF_STATES[state] ?? null;
 
 /** Causes that do not depend on the request, for completion: a part of one selects by it. */
 export const COMMON_CAUSES = [REVOKED, EXPIRED, ...CAUSES.values(), PROVIDER_LIMIT, PROVIDER_REFUSED].map(

@@ -101,8 +101,12 @@ describe('the Admin UI in a browser', function () {
       await goTo('Tokens');
       await page.getByLabel('State').selectOption('active');
       await click('button', 'Filter');
+      await page.waitForURL('**/tokens?state=active&sort=-created_at');
       await page.getByRole('table', { name: 'Tokens' }).getByRole('link', { name: 'ci' }).waitFor();
-      expect(page.url()).to.include('state=active');
+      await page.getByLabel('Query').fill(secret);
+      await page.getByLabel('Query').press('Enter');
+      await heading('ci');
+      expect(page.url()).to.match(/\/tokens\/[0-9a-f-]{36}$/);
 
       await goTo('Cache');
       await page.getByRole('button', { name: 'Count…' }).last().click();
@@ -404,6 +408,49 @@ describe('the Admin UI in a browser', function () {
       expect(window.complaints).to.deep.equal([]);
     });
 
+    it('findings-3 C6: keeps the rows of a list in which somebody works, and counts new ones', async () => {
+      for (let i = 0; i < 30; i++) await daemon.createToken(project.id, { name: `ci-${i}` });
+      const names = () => page.getByRole('table', { name: 'Tokens' }).getByRole('rowheader').allTextContents();
+      await logIn();
+      await page.goto(`${base()}tokens`);
+      const row = page.getByRole('row', { name: /ci-20/ });
+      await row.getByRole('checkbox').check();
+      const [before, place] = [await names(), await row.boundingBox()];
+      const { id } = ((await daemon.manage('GET', '/manage/tokens?q=ci-20')).body as { id: string }[])[0]!;
+      await daemon.manage('DELETE', `/manage/tokens/${id}`);
+      await daemon.createToken(project.id, { name: 'new-1' });
+      await daemon.createToken(project.id, { name: 'new-2' });
+      await page.clock.runFor(3_000);
+      await page.getByRole('button', { name: '2 new tokens, show' }).waitFor();
+      await page.mouse.move(0, 0);
+      await page.clock.runFor(3_000);
+      expect(await names(), 'the focus is in the list').to.deep.equal(before);
+      expect(await row.getByText('revoked').count(), 'its state is new').to.equal(1);
+      expect(await row.boundingBox()).to.deep.equal(place);
+      await click('button', '2 new tokens, show');
+      expect(await names()).to.deep.equal(['new-2', 'new-1', ...before]);
+      expect(await row.getByRole('checkbox').isChecked()).to.equal(true);
+      expect(await page.evaluate('document.activeElement.value'), 'the focus stays').to.equal(id);
+      expect(window.complaints).to.deep.equal([]);
+    });
+
+    it('findings-3 C6: sorts by the headers with the keyboard', async () => {
+      for (const name of ['b', 'c', 'a']) await daemon.createToken(project.id, { name });
+      await logIn();
+      await page.goto(`${base()}tokens`);
+      const header = () => page.getByRole('columnheader', { name: 'Name' });
+      const names = () => page.getByRole('rowheader').allTextContents();
+      await header().getByRole('link').focus();
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/tokens?sort=name');
+      expect(await header().getAttribute('aria-sort')).to.equal('ascending');
+      expect(await names()).to.deep.equal(['a', 'b', 'c']);
+      await header().getByRole('link').focus();
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/tokens?sort=-name');
+      expect(await names()).to.deep.equal(['c', 'b', 'a']);
+    });
+
     describe('on the Events page', () => {
       let token: WireTokenCreated;
       const use = async (times: number) => {
@@ -427,7 +474,8 @@ describe('the Admin UI in a browser', function () {
         await rows().first().locator('summary').click();
         await page.getByText('Token request limit reached: ask for another token.').waitFor();
         await use(1);
-        await eventually('the next one is on top', async () => (await rows().count()) === 3);
+        await click('button', '1 new event, show');
+        expect(await rows().count()).to.equal(3);
         expect(await rows().nth(1).locator('details').getAttribute('open'), 'stays open').to.equal('');
         await rows().nth(1).getByRole('link', { name: 'its events' }).first().click();
         await page.waitForURL(`**/events?token_id=${token.id}`);
@@ -442,7 +490,8 @@ describe('the Admin UI in a browser', function () {
         await rows().last().locator('summary').click();
         for (let i = 0; i < 10; i++) {
           await use(20);
-          await eventually('these came', async () => (await rows().count()) >= Math.min(3 + 20 * (i + 1), 201));
+          await click('button', '20 new events, show');
+          expect(await rows().count()).to.equal(Math.min(3 + 20 * (i + 1), 201));
         }
         // The oldest is open, so it stays.
         expect(await rows().count()).to.equal(201);
@@ -451,6 +500,58 @@ describe('the Admin UI in a browser', function () {
         await use(60);
         await page.getByText('There are too many events to show all of them').waitFor();
         expect(await rows().count()).to.equal(201);
+      });
+
+      it('findings-3 C6: holds still while somebody works in it', async () => {
+        for (const [width, height] of [
+          [1280, 800],
+          [360, 740],
+        ] as const) {
+          await page.setViewportSize({ width, height });
+          await page.reload();
+          await page.getByText('● live').waitFor();
+          await page.mouse.move(0, 0);
+          const before = await rows().count();
+          await use(30);
+          await eventually('without anybody there, they come', async () => (await rows().count()) >= before + 20);
+          const third = rows().nth(2);
+          const own = page.locator(`[id="${await third.getAttribute('id')}"]`);
+          const at = async () => [await own.boundingBox(), await page.evaluate('scrollY')];
+
+          const held = async (count: number, what: string) => {
+            const [shown, place] = [await rows().count(), await at()];
+            await use(count);
+            await page.getByRole('button', { name: `${count} new event` }).waitFor();
+            await page.clock.runFor(3_000);
+            expect(await rows().count(), what).to.equal(shown);
+            expect(await at(), what).to.deep.equal(place);
+          };
+          await own.locator('summary').hover();
+          await held(2, 'hovered');
+          await page.mouse.move(0, 0);
+          await page.clock.runFor(1_000);
+          await eventually('they come when the pointer has gone', async () =>
+            page.getByRole('button', { name: 'new event' }).isHidden(),
+          );
+          await own.locator('summary').focus();
+          await held(3, 'focused');
+          const shown = await rows().count();
+          await page.keyboard.press('n');
+          expect(await rows().count()).to.equal(shown + 3);
+          expect(await page.evaluate('document.activeElement.parentElement.parentElement.id')).to.equal(
+            await own.getAttribute('id'),
+          );
+          await page.keyboard.press('Enter');
+          await page.evaluate('document.activeElement.blur()');
+          await page.mouse.move(0, 0);
+          await held(4, 'with an open row');
+          await page.getByRole('button', { name: '4 new events, show' }).focus();
+          await page.keyboard.press('Enter');
+          expect(await rows().count()).to.equal(shown + 7);
+          expect(await own.locator('details').getAttribute('open')).to.equal('');
+          expect(await page.evaluate('document.activeElement.tagName'), 'on the first new one').to.equal('SUMMARY');
+        }
+        expect(window.complaints).to.deep.equal([]);
       });
 
       it('has no stream in a background tab, and then continues where it ended', async () => {
@@ -551,30 +652,78 @@ describe('the Admin UI in a browser', function () {
     expect(window.complaints).to.deep.equal([]);
   });
 
-  it('findings-3 A14: does not send a secret that is pasted into a search field, and clears the field', async () => {
+  it('findings-3 A14: sends no key that is pasted into a search field, and clears the field', async () => {
     await daemon.createProject();
     await open();
     await logIn();
     const requested: string[] = [];
-    page.on('request', (sent) => requested.push(sent.url()));
-    for (const secret of [`sk-wt-${'a'.repeat(49)}`, `sk-proj-${'a'.repeat(40)}`]) {
-      for (const [section, label] of [
-        ['tokens', 'Name or ID'],
-        ['audit', 'Search'],
-      ] as const) {
-        await page.goto(base() + section);
-        await page.getByLabel(label).fill(secret);
-        await page.getByLabel(label).press('Enter');
-        await page.getByText('This is a secret. It was not sent').waitFor();
-        expect(await page.getByLabel(label).inputValue()).to.equal('');
-        expect(page.url()).to.equal(base() + section);
-      }
+    page.on('request', (sent) => requested.push(sent.url(), sent.postData() ?? ''));
+    for (const [to, label, secret] of [
+      ['tokens', 'Query', `sk-proj-${'a'.repeat(40)}`],
+      ['events', 'Query', `sk-proj-${'a'.repeat(40)}`],
+      ['top', 'Token', `sk-wt-${'a'.repeat(49)}`],
+      ['usage', 'Token', `sk-wt-${'a'.repeat(49)}`],
+    ] as const) {
+      await page.goto(base() + to);
+      const field = page.getByLabel(label, { exact: true });
+      await field.fill(secret);
+      await field.press('Enter');
+      await page.getByText('This is a secret. It was not sent').waitFor();
+      expect(await field.inputValue()).to.equal('');
+      expect(page.url()).to.equal(base() + to);
     }
     expect(requested.join()).not.to.include('aaaa');
-    await page.goto(`${base()}tokens`);
-    await page.getByLabel('Name or ID').fill('sk-wt-4esc…Jgwc');
-    await page.getByLabel('Name or ID').press('Enter');
-    await page.waitForURL(/q=sk-wt-4esc/);
+  });
+
+  it('findings-3 C11: finds the token of a pasted secret, which is in no address', async () => {
+    const { id, token, obfuscated } = await daemon.createToken((await daemon.createProject()).id, { name: 'ci' });
+    await open();
+    await logIn();
+    const requested: string[] = [];
+    page.on('request', (sent) => requested.push(sent.url(), JSON.stringify(sent.headers())));
+    for (const [to, line, found] of [
+      ['tokens', token, `tokens/${id}`],
+      ['tokens', obfuscated, `tokens/${id}`],
+      ['events', token, `events?token_id=${id}`],
+    ] as const) {
+      await page.goto(base() + to);
+      await page.getByLabel('Query').fill(line);
+      await page.getByLabel('Query').press('Enter');
+      await page.waitForURL(base() + found);
+    }
+    expect(requested.join()).not.to.include(token.slice(0, 20));
+    expect(await page.evaluate('JSON.stringify(history.state)')).to.equal('null');
+    expect(window.complaints).to.deep.equal([]);
+  });
+
+  it('findings-3 C6: shows 20 tokens at 1280x800, and one below the other at 360 px', async () => {
+    const project = await daemon.createProject({ name: 'web' });
+    for (let i = 0; i < 30; i++)
+      await daemon.createToken(project.id, { name: `ci-deploy-of-team-${i}`, max_requests: 50 });
+    await open({ viewport: { width: 1280, height: 800 } });
+    await logIn();
+    const tasks = 'tokens?state=active&q=' + encodeURIComponent('project:web expires:<30d ci');
+    for (const to of ['tokens', tasks]) {
+      await page.goto(base() + to);
+      const visible = await page.evaluate<number>(
+        '[...document.querySelectorAll("tbody tr")].filter((row) => row.getBoundingClientRect().bottom <= innerHeight).length',
+      );
+      expect(visible, to).to.be.at.least(20);
+    }
+    await page.setViewportSize({ width: 360, height: 740 });
+    for (const to of [
+      'tokens',
+      tasks,
+      'events',
+      'audit',
+      'usage',
+      'top',
+      `tokens?q=${encodeURIComponent('nonsense:yes '.repeat(9))}`,
+    ]) {
+      await page.goto(base() + to);
+      for (const summary of await page.locator('main summary').all()) await summary.click();
+      await expectFine(page, `${to}, 360 px`);
+    }
   });
 
   it('can be used by the keyboard alone', async () => {
@@ -618,6 +767,7 @@ describe('the Admin UI in a browser', function () {
         await page.goto(base() + to);
         for (const width of [320, 768, 1280]) {
           await page.setViewportSize({ width, height: 800 });
+          await page.evaluate('for (const more of document.querySelectorAll("details.more")) more.open = true');
           expect(await page.evaluate<string[]>(`(${TOO_NARROW})()`), `${to}, ${width} px`).to.deep.equal([]);
         }
       }
@@ -644,6 +794,8 @@ describe('the Admin UI in a browser', function () {
             '',
             'tokens',
             'tokens?q=nothing',
+            'tokens?q=nonsense%3Ayes',
+            'events?q=why%3Acap&since=7d',
             `tokens/${token.id}`,
             `tokens/${token.id}/reactivate`,
             `tokens/${token.id}/secret`,
@@ -679,6 +831,7 @@ describe('the Admin UI in a browser', function () {
 
 /** Runs in the page: the selects that are narrower than their longest option. Project names may be of any length. */
 const TOO_NARROW = `() => [...document.querySelectorAll('select:not([name=project_id])')].filter((select) => {
+  if (!select.checkVisibility()) return false;
   const free = select.cloneNode(true);
   free.style = 'position: absolute; width: max-content';
   select.after(free);

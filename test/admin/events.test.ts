@@ -146,14 +146,14 @@ describe('the Events page of the Admin UI', () => {
     it('begins with up to 200 events', async () => {
       const { token } = await daemon.createToken(project.id);
       await use(token, '/v1/models', 210);
-      const stream = await open('events/stream?kind=request.completed&since=1h');
+      const stream = await open('events/stream?show=requests&since=1h');
       await eventually('they came', () => sumOf(rowsIn(stream)) === 200);
       expect(stream.pieces.join('')).not.to.include('event: skipped');
     });
 
     it('leaves out events that nobody could read, and counts them', async () => {
       const { token } = await daemon.createToken(project.id);
-      const stream = await open('events/stream?kind=request.completed');
+      const stream = await open('events/stream?show=requests');
       await use(token);
       await eventually('it has begun', () => sumOf(rowsIn(stream)) === 1);
       await use(token, '/v1/models', 100);

@@ -75,20 +75,26 @@ describe('the pages of the Admin UI', () => {
       for (const [query, step] of [
         ['since_hours=24', 'hour'],
         ['since_hours=720', 'day'],
-        [`from=${today}`, 'hour'],
-        [`from=2026-01-01&to=${today}`, 'day'],
+        [`since=${today}`, 'hour'],
+        ['since=7d', 'hour'],
+        ['since=90m', 'hour'],
+        ['since=8d', 'day'],
+        ['since_hours=24&until=0s', 'hour'],
+        [`since=2026-01-01&until=${today}T23:59:00Z`, 'day'],
       ] as const) {
         const { html } = await browser.get(`usage?${query}`);
         expect(html, query).to.include(`Requests: 2, up to 2 per ${step}.`).and.to.include('Model tokens: none');
         expect(html, query).to.include(`aria-label="Requests and model tokens per ${step}"`);
       }
-      expect((await browser.get('usage?from=2026-01-01&to=2026-01-02')).html).to.include('No requests in this period');
+      expect((await browser.get('usage?since=2026-01-01&until=2026-01-02')).html).to.include(
+        'No requests in this period',
+      );
       for (const [query, why] of [
-        ['from=2026-02-30', 'A day must be written like 2030-01-31.'],
-        ['to=2026-01-01', 'Choose the first day as well.'],
-        ['from=2999-01-01', 'The first day must not be in the future.'],
-        ['from=2026-01-02&to=2026-01-01', 'The last day must not be before the first.'],
-        ['from=2020-01-01', 'Choose a period of up to 366 days.'],
+        ['since=2026-02-30', 'Since must be a time ago such as 24h or 7d'],
+        ['until=soon', 'Until must be a time ago'],
+        ['since=2999-01-01', 'The period must begin before its end, and not in the future.'],
+        ['since=2026-01-02&until=2026-01-01', 'The period must begin before its end, and not in the future.'],
+        ['since=2020-01-01', 'Choose a period of up to 366 days.'],
       ] as const) {
         const { status, html } = await browser.get(`usage?${query}`);
         expect(status, query).to.equal(400);

@@ -431,9 +431,9 @@ describe('the pages of the Admin UI', () => {
 
   it('are 405 with Allow for unsupported methods', async () => {
     for (const [method, page, allow] of [
-      ['PUT', 'tokens', 'GET'],
+      ['PUT', 'tokens', 'GET, POST'],
       ['DELETE', `tokens/${MISSING}/revoke`, 'GET, POST'],
-      ['POST', 'audit', 'GET'],
+      ['POST', 'usage', 'GET'],
       ['GET', 'logout', 'POST'],
     ] as const) {
       const headers = { origin: `http://${browser.host}`, 'content-type': 'application/x-www-form-urlencoded' };

@@ -45,7 +45,7 @@ describe('the page Top of the Admin UI', () => {
 
   /** The text of each cell, row by row. */
   const rowsOf = (html: string) =>
-    [...html.matchAll(/<tr>(<th scope="row">.*?)<\/tr>/gs)].map(([, row = '']) =>
+    [...html.matchAll(/<tr[^>]*>(<th scope="row">.*?)<\/tr>/gs)].map(([, row = '']) =>
       [...row.matchAll(/<t[hd][^>]*>(.*?)<\/t[hd]>/gs)].map(([, cell = '']) =>
         cell.replace(/<svg.*?<\/svg>/gs, '').replace(/<[^>]+>/g, ''),
       ),

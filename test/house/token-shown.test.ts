@@ -39,7 +39,7 @@ describe('each property of a token', () => {
     const { token, read } = watched();
     const nowMs = Date.UTC(2030, 0, 31, 13);
     const used = { usage: [], spanName: '24h', timeline: lastSteps(24, 'hour', nowMs) } as const;
-    const page = createElement(TokenPage, { token, used, records: [], done: null });
+    const page = createElement(TokenPage, { token, used, records: [], failures: null, done: null });
     const frame = { base: '/admin/', formToken: null, nowMs };
     renderToStaticMarkup(createElement(FrameContext, { value: frame }, page));
     expect(forgotten(read)).to.deep.equal([]);

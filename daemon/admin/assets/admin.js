@@ -161,18 +161,21 @@ for (const button of document.querySelectorAll('[data-mark-all]')) {
 // ---- a secret in a field of a search stays out of the URL, which is stored in the history and in logs
 
 const SECRETS = new RegExp(document.body.dataset.secrets, 'i');
+// A query box takes the secret of a token: its form is sent with POST, and the server finds the token.
+const isOfToken = ({ name, value }) => name === 'q' && /(?:^|\s)sk-wt-[0-9A-Za-z]{20,}(?:\s|$)/.test(value);
 
 document.addEventListener('submit', (event) => {
   const form = event.target;
-  if (form.method !== 'get') return;
-  const fields = [...form.elements].filter(({ value }) => SECRETS.test(value));
+  const hasBox = 'box' in form.dataset;
+  if (form.method !== 'get' && !hasBox) return;
+  const fields = [...form.elements].filter((field) => SECRETS.test(field.value) && !(hasBox && isOfToken(field)));
   if (fields.length === 0) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   for (const field of fields) field.value = '';
   fields[0].focus();
   notify(
-    'This is a secret. It was not sent, and the field was cleared. `llmp token whois` finds the token of a secret.',
+    'This is a secret. It was not sent, and the field was cleared. The query box of the tokens finds the token of one.',
   );
 });
 
@@ -180,7 +183,7 @@ document.addEventListener('submit', (event) => {
 
 document.addEventListener('submit', (event) => {
   const form = event.target;
-  if (form.method !== 'post') return;
+  if (form.method !== 'post' || 'box' in form.dataset) return;
   if (form.dataset.sent) {
     event.preventDefault();
     return;

@@ -89,13 +89,95 @@ async function fetchPage() {
   }
 }
 
+// ---- lists in which somebody works hold still
+
+/** Whether the pointer, the focus or an open row is in the list, or its first rows were scrolled away. */
+function isWorkedIn(list) {
+  const { top, bottom } = list.getBoundingClientRect();
+  return (
+    list.matches(':hover') ||
+    list.contains(document.activeElement) ||
+    (list.matches('.events') && list.querySelector('details[open]') !== null) ||
+    (top < 0 && bottom > 0)
+  );
+}
+
+/**
+ * A button that says how many rows are new. It moves nothing, because it is at the edge of the window. `n` does the same while the focus is
+ * in the list.
+ *
+ * @param list what it precedes in the order of the keyboard. @param onShow shows the new rows. @param firstOf the first element in the rows
+ * that can have the focus.
+ */
+function newRowsButton(list, { onShow, firstOf }) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'new-rows';
+  button.title = 'Show them: n, while the focus is in the list';
+  button.setAttribute('aria-keyshortcuts', 'n');
+  button.hidden = true;
+  list.closest('main > *').before(button);
+  const show = () => {
+    onShow();
+    button.hidden = true;
+  };
+  // The focus stays where it is.
+  button.addEventListener('mousedown', (event) => event.preventDefault());
+  button.addEventListener('click', ({ detail }) => {
+    show();
+    const first = firstOf();
+    if (detail === 0) first?.focus({ preventScroll: true });
+    first?.scrollIntoView({ block: 'nearest' });
+  });
+  document.addEventListener('keydown', (event) => {
+    const isPlain = !event.ctrlKey && !event.metaKey && !event.altKey;
+    if (event.key === 'n' && isPlain && !button.hidden && event.target.closest('table, .events')) show();
+  });
+  return {
+    say: (count, noun) => {
+      button.hidden = count === 0;
+      button.textContent = `${count.toLocaleString('en')} new ${noun}${count === 1 ? '' : 's'}, show`;
+    },
+    isInUse: () => !button.hidden && button.matches(':hover, :focus'),
+  };
+}
+
+/** Updates the cells of the rows that stay. @returns the number of new rows, which are left out. */
+function updateRows(old, fresh) {
+  const rows = new Map([...old.tBodies[0].rows].map((row) => [row.dataset.key, row]));
+  let added = 0;
+  for (const freshRow of fresh.tBodies[0].rows) {
+    const row = rows.get(freshRow.dataset.key);
+    if (!row) added += 1;
+    else for (const [at, cell] of [...freshRow.cells].entries()) updateCell(row.cells[at], cell);
+  }
+  return added;
+}
+
+function updateCell(old, fresh) {
+  const isFree = old && !old.matches(':hover') && !old.contains(document.activeElement) && !isInUse(old);
+  if (isFree && !old.querySelector('input') && !old.isEqualNode(fresh))
+    old.replaceWith(document.importNode(fresh, true));
+}
+
 // ---- automatic refresh
 
-/** Replaces the live parts of this page by those of `page`, except a part in use. Keeps selected rows, open details and the focus. */
-function replaceLiveParts(page) {
+/**
+ * Replaces the live parts of this page by those of `page`, except a part in use. Keeps selected rows, open details and the focus.
+ *
+ * @param areHeld whether lists in which somebody works keep their rows. @returns the numbers of their new rows, by what these are.
+ */
+function replaceLiveParts(page, areHeld) {
+  const added = new Map();
   for (const fresh of page.querySelectorAll('[data-live][id]')) {
     const old = document.getElementById(fresh.id);
     if (!old || old.isEqualNode(fresh) || isInUse(old)) continue;
+    const isTable = old.matches('table');
+    if (areHeld && (isTable || old.querySelector('table')) && isWorkedIn(old)) {
+      const count = isTable ? updateRows(old, fresh) : 0;
+      if (count > 0) added.set(old.dataset.noun, (added.get(old.dataset.noun) ?? 0) + count);
+      continue;
+    }
     const next = document.importNode(fresh, true);
     for (const box of old.querySelectorAll('input[type=checkbox]:checked')) {
       const same = next.querySelector(`input[name="${CSS.escape(box.name)}"][value="${CSS.escape(box.value)}"]`);
@@ -110,6 +192,7 @@ function replaceLiveParts(page) {
     focused?.focus({ preventScroll: true });
   }
   document.dispatchEvent(new Event('llmp:refreshed'));
+  return added;
 }
 
 /** The element of the new part that corresponds to `focused` in the old part. */
@@ -132,6 +215,11 @@ function isInUse(element) {
 
 function startRefreshing(target) {
   let isRefreshing = false;
+  /** The last page that came. */
+  let latest = null;
+  const table = () => document.querySelector('main table[data-live]');
+  const firstOf = () => table()?.querySelector('tbody a, tbody input');
+  const newRows = table() && newRowsButton(table(), { onShow: () => replaceLiveParts(latest, false), firstOf });
 
   const refresh = async () => {
     status.miss(); // Until there is a response.
@@ -143,7 +231,11 @@ function startRefreshing(target) {
     if (page === null) return;
     // When a dialog closes, the focus returns to a link of the page, which must still exist.
     const isShown = !status.isPaused && !document.querySelector('dialog[open]');
-    if (isShown) replaceLiveParts(page);
+    if (isShown) {
+      latest = page;
+      const [[noun, count] = ['', 0]] = replaceLiveParts(page, true);
+      newRows?.say(count, noun);
+    }
     status.confirm(isShown);
   };
   const catchUp = () => {
@@ -165,7 +257,10 @@ const MAX_EVENTS_SHOWN = 200;
 // The server sends a beat as often as pages refresh. After this many without one, the stream is opened again.
 const MAX_MISSED_BEATS = 6;
 
-/** Inserts new events on top of the list. Those that are open stay, and the oldest of the others are removed. */
+/**
+ * Inserts new events on top of the list, unless it is paused or somebody works in it. Those that are open stay, and the oldest of the
+ * others are removed.
+ */
 function startEvents(list, target) {
   const skippedNotice = document.querySelector('[data-skipped]');
   const emptyNotice = document.querySelector('[data-no-events]');
@@ -173,26 +268,34 @@ function startEvents(list, target) {
   let lastEventId = '';
   let beatsMissed = 0;
   let skipped = 0;
-  /** New events of a paused page, newest first. */
+  /** New events that are not shown yet, newest first, and how many came. */
   let held = [];
+  let heldCount = 0;
 
-  const insert = (rows) => {
-    list.prepend(...rows);
+  const isHeld = () => status.isPaused || isWorkedIn(list) || newRows.isInUse();
+  const showHeld = () => {
+    list.prepend(...held);
+    held = [];
+    heldCount = 0;
     const closed = [...list.children].filter((row) => !row.querySelector('details[open]'));
     for (const row of closed.slice(MAX_EVENTS_SHOWN)) row.remove();
     emptyNotice.hidden = list.children.length > 0;
+    say();
+  };
+  const say = () => {
+    status.more = status.isPaused && heldCount > 0 ? ` (${heldCount} new)` : '';
+    newRows.say(status.isPaused ? 0 : heldCount, 'event');
+    status.update();
   };
   const add = (html) => {
     const isNew = ({ id }) => !document.getElementById(id) && !held.some((row) => row.id === id);
     const rows = [...parsed(html).querySelectorAll('li')].filter(isNew).map((row) => document.importNode(row, true));
-    if (!status.isPaused) {
-      insert(rows);
-      return;
-    }
     held = [...rows, ...held].slice(0, MAX_EVENTS_SHOWN);
-    status.more = held.length > 0 ? ` (${held.length} new)` : '';
-    status.update();
+    heldCount += rows.length;
+    if (isHeld()) say();
+    else showHeld();
   };
+  const newRows = newRowsButton(list, { onShow: showHeld, firstOf: () => list.querySelector('summary') });
   const alive = () => {
     beatsMissed = 0;
     status.confirm(true);
@@ -217,12 +320,12 @@ function startEvents(list, target) {
     });
   };
   const status = liveStatus(target, {
-    onResume: () => {
-      insert(held);
-      held = [];
-      status.more = '';
-    },
+    onPause: say,
+    onResume: showHeld,
   });
+  setInterval(() => {
+    if (heldCount > 0 && !isHeld()) showHeld();
+  }, SECOND_MS);
   setInterval(() => {
     if (document.hidden) return;
     status.miss();

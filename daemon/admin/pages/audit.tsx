@@ -4,12 +4,14 @@ import { actorShown, exact } from '../../api/formats.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
 import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
 import { exported, pagesOf } from '../export.js';
-import { allProjects, get, hoursOf, listPage, type PageRequest, parametersOf, statusOf } from '../page-request.js';
+import { allProjects, get, listPage, type PageRequest, parametersOf, periodOf, statusOf } from '../page-request.js';
+import { type Box, boxOf, boxRoute, combined, unknownSecret } from '../query-box.js';
 import { withTokenId } from '../token-filter.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
 import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
 import { Link } from '../parts/frame.js';
+import { QueryBox, QueryHelp, QueryProblem } from '../parts/query-box.js';
 import { escapeBidi, Name, OutcomeMark, ProjectLink, Time, TokenLink } from '../parts/formats.js';
 import {
   EmptyState,
@@ -25,6 +27,7 @@ import {
 } from '../parts/common.js';
 
 interface AuditProps extends FilteredListProps {
+  box: Box<'audit'>;
   records: readonly WireAuditRecord[];
 }
 
@@ -36,13 +39,13 @@ const SINCE = [
   ['720', 'last 30 days'],
 ] as const;
 
-function AuditPage({ records, next, query, projects, refused }: AuditProps) {
+function AuditPage({ records, next, query, projects, box, refused }: AuditProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'cursor' && value !== '');
   return (
     <>
       <Heading title="Audit" />
-      <ErrorNotice why={refused} />
-      <AuditFilter query={query} projects={projects} />
+      <ErrorNotice why={box.problem ? null : refused} />
+      <AuditFilter query={query} projects={projects} box={box} />
       {records.length > 0 ? (
         <>
           <Exports to="audit/export" query={query} />
@@ -66,18 +69,34 @@ function NoRecords({ isFiltered }: { isFiltered: boolean }) {
   );
 }
 
-function AuditFilter({ query, projects }: Pick<AuditProps, 'query' | 'projects'>) {
-  const { input, select, project, token } = filterFields(query);
+const MORE_FILTERS = ['outcome', 'actor', 'token_id'];
+
+function AuditFilter({ query, projects, box }: Pick<AuditProps, 'query' | 'projects' | 'box'>) {
+  const { given, select, project, token, since, until, times } = filterFields(query);
   const plainly = (values: readonly string[]): Choices => [['', 'any'], ...values.map((it) => [it, it] as const)];
+  const more = (
+    <>
+      <QueryProblem box={box} />
+      <details className="more" id="more-filters" open={MORE_FILTERS.some((name) => given(name) !== '')}>
+        <summary>More filters</summary>
+        <div className="fields">
+          {select('outcome', 'Outcome', plainly(AUDIT_OUTCOMES))}
+          {select('actor', 'Actor', plainly(AUDIT_ACTORS))}
+          {token()}
+        </div>
+      </details>
+      <QueryHelp screen="audit" />
+    </>
+  );
   return (
-    <FilterForm to="audit" label="Filter audit records" query={query}>
-      {input('q', 'Search', { type: 'search', maxLength: 100 })}
+    <FilterForm to="audit" label="Filter audit records" query={query} more={more} hasBox>
+      <QueryBox box={box} placeholder="words, action:token.revoke" />
       {select('action', 'Action', plainly(AUDIT_ACTIONS))}
-      {select('outcome', 'Outcome', plainly(AUDIT_OUTCOMES))}
-      {select('actor', 'Actor', plainly(AUDIT_ACTORS))}
       {project(projects)}
-      {token()}
       {select('since_hours', 'Period', SINCE)}
+      {since('Or since')}
+      {until()}
+      {times()}
     </FilterForm>
   );
 }
@@ -96,6 +115,7 @@ export function RecordTable({ id, label, records, hasSubjects = false }: RecordT
     <Table
       id={id}
       label={label}
+      noun="record"
       rows={records}
       keyOf={(record) => record.id}
       columns={COLUMNS.filter((column) => hasSubjects || column.id !== 'target')}
@@ -156,34 +176,37 @@ function Details({ details }: { details: Record<string, unknown> }) {
 
 // ---- routes
 
-const FILTERS = ['q', 'action', 'outcome', 'actor', 'project_id', 'token_id', 'cursor'] as const;
+const FILTERS = ['action', 'outcome', 'actor', 'project_id', 'token_id'] as const;
 
-async function filterOf({ client, query }: PageRequest): Promise<AuditQuery> {
-  const since = hoursOf(query, 'since_hours');
-  return { ...(await withTokenId(client, parametersOf(query, FILTERS))), ...(since && { since }) };
+async function filterOf({ client, query }: PageRequest, box: Box<'audit'>): Promise<AuditQuery> {
+  const fields = await withTokenId(client, parametersOf(query, FILTERS));
+  return { ...combined(box, { ...fields, ...periodOf(query) }), ...parametersOf(query, ['cursor']) };
 }
 
 async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAuditRecord[]> {
-  const { cursor = null, ...filter } = await filterOf(request);
-  yield* pagesOf((paging) => request.client.auditRecords({ ...filter, ...paging }), cursor);
+  const { client, query } = request;
+  const box = await boxOf(client, query, 'audit', await allProjects(client));
+  const { cursor = null, ...filter } = await filterOf(request, box);
+  yield* pagesOf((paging) => client.auditRecords({ ...filter, ...paging }), cursor);
 }
 
 export const auditRoutes = [
   get('/audit', async (request) => {
     const { client, query } = request;
-    const [projects, { items, ...page }] = await Promise.all([
-      allProjects(client),
-      listPage(async () => client.auditRecords(await filterOf(request))),
-    ]);
+    const projects = await allProjects(client);
+    const box = await boxOf(client, query, 'audit', projects);
+    const { items, ...page } = await listPage(async () => client.auditRecords(await filterOf(request, box)));
+    const refused = unknownSecret(query) ?? page.refused;
     return {
       title: 'Audit',
       section: 'audit',
       // Only the first page refreshes: older records must not move while they are read.
       isLive: !query.has('cursor'),
-      body: <AuditPage records={items} {...page} query={query} projects={projects} />,
+      body: <AuditPage records={items} {...page} query={query} projects={projects} box={box} refused={refused} />,
       ...statusOf(page.refused),
     };
   }),
+  boxRoute('audit', ({ id }) => `audit?token_id=${id}`),
   get('/audit/export', (request) => exported(request, 'audit', AUDIT_FIELDS, allRecords(request))),
   get('/audit/:id', async ({ client, id }) => {
     const record = await client.auditRecord(id);

@@ -7,7 +7,16 @@ import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireToken } from '../../api/contract.js';
 import { DEFAULT_PAGE_SIZE, UUID_PATTERN } from '../../api/vocabulary.js';
 import { pagesOf } from '../export.js';
-import { invalidRequest, type PagePart, type PageRequest, type PageResponse, post, sentence } from '../page-request.js';
+import {
+  allProjects,
+  invalidRequest,
+  type PagePart,
+  type PageRequest,
+  type PageResponse,
+  post,
+  sentence,
+} from '../page-request.js';
+import { boxOf } from '../query-box.js';
 import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
 import { Heading } from '../parts/document.js';
 import { Link, RestOfPage } from '../parts/frame.js';
@@ -175,11 +184,13 @@ function whatIn(form: URLSearchParams): What {
 
 /** From the form of the list. */
 async function chosenIn(request: PageRequest): Promise<BulkChange> {
-  const { form, nowMs } = request;
+  const { client, form, nowMs } = request;
   const what = whatIn(form);
   if (form.get('all') !== 'yes') return { what, selection: { ids: idsIn(form) } };
-  const filter = asOf(tokenFilterOf(new URLSearchParams(form.get('query') ?? '')), nowMs);
-  const { total } = await request.client.tokens({ ...filter, limit: '1' });
+  const query = new URLSearchParams(form.get('query') ?? '');
+  const box = await boxOf(client, query, 'tokens', await allProjects(client));
+  const filter = asOf(tokenFilterOf(query, box), nowMs);
+  const { total } = await client.tokens({ ...filter, limit: '1' });
   const count = total ?? 0;
   if (count === 0) throw invalidRequest('no tokens match this filter any more');
   if (count > MAX_MATCHING) throw invalidRequest(tooMany(count));
@@ -199,9 +210,11 @@ function confirmedIn({ form }: PageRequest): BulkChange {
 
 const TERMS: Readonly<Record<string, string>> = {
   q: 'name or ID',
+  words: 'words',
   project_id: 'project',
   state: 'state',
   used_over: 'use over (%)',
+  used_under: 'use under (%)',
   expires_after: 'expiry after',
   expires_before: 'expiry before',
   created_after: 'creation after',
@@ -211,13 +224,13 @@ const TERMS: Readonly<Record<string, string>> = {
   model: 'model',
 };
 
-/** The filter in the words of the form, and with the name of the project. */
+/** The filter in the words of the form, and with the names of projects. */
 async function termsOf(client: ManagementClient, filter: TokenFilter): Promise<FilterTerm[]> {
-  const { project_id: id } = filter;
-  const project = id === undefined ? null : await client.project(id);
+  const projects = filter.project_id === undefined ? [] : await allProjects(client);
+  const named = (ids: string) => projects.reduce((text, { id, name }) => text.replace(id, () => name), ids);
   return Object.entries(filter).map(([name, value]) => ({
     name: TERMS[name] ?? name,
-    value: name === 'project_id' ? (project?.name ?? value) : value,
+    value: name === 'project_id' ? named(value) : value,
   }));
 }
 

@@ -1,16 +1,27 @@
 /** Completed requests and changes, newest first, and new ones as they occur. Each opens with its details. */
 import { subjectsOf } from '../../../console/columns/column.js';
-import { actorShown, bytes, exact, promptCacheShown } from '../../api/formats.js';
+import { actorShown, bytes, counted, exact, promptCacheShown } from '../../api/formats.js';
 import type { WireEvent, WireRequestEvent } from '../../api/contract.js';
-import { whyFailed } from '../../api/request-outcome.js';
+import { type Cause, causeOf, whyFailed } from '../../api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
-import { ApiError } from '../../api/client.js';
+import { ApiError, type StreamItem } from '../../api/client.js';
 import type { PageStream } from '../page-streams.js';
-import { allProjects, attempt, get, type PageRequest, parametersOf, statusOf } from '../page-request.js';
+import {
+  allProjects,
+  attempt,
+  get,
+  invalidRequest,
+  type PageRequest,
+  parametersOf,
+  periodOf,
+  statusOf,
+} from '../page-request.js';
+import { type Box, boxOf, boxRoute, unknownSecret } from '../query-box.js';
 import { withTokenId } from '../token-filter.js';
 import { Heading } from '../parts/document.js';
 import { filterFields, FilterForm } from '../parts/fields.js';
 import { Link, useFrame } from '../parts/frame.js';
+import { QueryBox, QueryHelp, QueryProblem } from '../parts/query-box.js';
 import {
   capitalized,
   escapeBidi,
@@ -29,6 +40,12 @@ interface Loaded extends Pick<FilteredListProps, 'next'> {
   events: readonly WireEvent[] | null;
   /** Where new events come from, relative to the base; null if this page does not change. */
   streamUrl: string | null;
+  /** How many events were looked at, and the time of the last one, if the query selects fewer; else null. */
+  searched: { count: number; backTo: string } | null;
+}
+
+interface EventsProps extends FilteredListProps, Loaded {
+  box: Box<'events'>;
 }
 
 /** What `show` in the query of the page can be: in words, and in the query of the API. */
@@ -47,7 +64,7 @@ const TOOK = [
   ['60s', 'over 1 min'],
 ] as const;
 
-function EventsPage({ events, next, query, projects, streamUrl, refused }: FilteredListProps & Loaded) {
+function EventsPage({ events, next, query, projects, streamUrl, searched, box, refused }: EventsProps) {
   if (events === null) {
     return (
       <>
@@ -63,9 +80,15 @@ function EventsPage({ events, next, query, projects, streamUrl, refused }: Filte
   return (
     <>
       <Heading title="Events" />
-      <ErrorNotice why={refused} />
-      <EventFilter query={query} projects={projects} />
-      {refused === null ? <EventList events={events} streamUrl={streamUrl} /> : null}
+      <ErrorNotice why={box.problem ? null : refused} />
+      <EventFilter query={query} projects={projects} box={box} />
+      {refused === null || events.length > 0 ? <EventList events={events} streamUrl={streamUrl} /> : null}
+      {searched === null ? null : (
+        <p className="hint">
+          {`Looked at ${counted(searched.count, 'event')}, back to ${utc(searched.backTo)}.`}
+          {next === null ? '' : ' The next page looks further back.'}
+        </p>
+      )}
       <Paging to="events" query={query} next={next} />
     </>
   );
@@ -87,7 +110,7 @@ function EventList({ events, streamUrl }: { events: readonly WireEvent[]; stream
       <p className="events-head" aria-hidden="true">
         <span>Time (UTC)</span>
         <span />
-        <span>Result</span>
+        <span>Why</span>
         <span>Token, project</span>
         <span>Model</span>
         <span className="took">Took</span>
@@ -99,18 +122,35 @@ function EventList({ events, streamUrl }: { events: readonly WireEvent[]; stream
   );
 }
 
-function EventFilter({ query, projects }: Pick<FilteredListProps, 'query' | 'projects'>) {
-  const { input, select, project, token } = filterFields(query);
+const MORE_FILTERS = ['token_id', 'status', 'model', 'took_over'];
+
+function EventFilter({ query, projects, box }: Pick<EventsProps, 'query' | 'projects' | 'box'>) {
+  const { given, input, select, project, token, since, until, times } = filterFields(query);
   const text = { type: 'text', spellCheck: false } as const;
   const shown = Object.entries(SHOWN).map(([value, { words }]) => [value, words] as const);
+  const more = (
+    <>
+      <QueryProblem box={box} />
+      <details className="more" id="more-filters" open={MORE_FILTERS.some((name) => given(name) !== '')}>
+        <summary>More filters</summary>
+        <div className="fields">
+          {token()}
+          {input('status', 'Status', { ...text, maxLength: 80, placeholder: '429,5xx' })}
+          {input('model', 'Model', { ...text, maxLength: 100 })}
+          {select('took_over', 'Took', TOOK)}
+        </div>
+      </details>
+      <QueryHelp screen="events" />
+    </>
+  );
   return (
-    <FilterForm to="events" label="Filter events" query={query}>
+    <FilterForm to="events" label="Filter events" query={query} more={more} hasBox>
+      <QueryBox box={box} placeholder="words, why:revoked status:429" />
       {select('show', 'Show', shown)}
       {project(projects)}
-      {token()}
-      {input('status', 'Status', { ...text, maxLength: 80, placeholder: '429,5xx' })}
-      {input('model', 'Model', { ...text, maxLength: 100 })}
-      {select('took_over', 'Took', TOOK)}
+      {since()}
+      {until()}
+      {times()}
     </FilterForm>
   );
 }
@@ -156,6 +196,18 @@ function RequestOutcome({ event: { outcome, cache } }: { event: WireRequestEvent
   return <StatusMark look={look} glyph={glyph} word={outcome === 'ok' && cache === 'hit' ? 'cache hit' : words} />;
 }
 
+/** Why a request failed, in the words of all front ends; of a success, where it came from. */
+export function Why({ event }: { event: WireRequestEvent }) {
+  const cause = causeOf(event);
+  if (cause === null) return <RequestOutcome event={event} />;
+  const { look, glyph } = OUTCOMES[event.outcome] ?? { look: 'expired', glyph: '·' };
+  return <StatusMark look={look} glyph={glyph} word={escapeBidi(cause.why)} />;
+}
+
+/** What the operator can do about a failure. */
+export const remedyOf = ({ remedy }: Cause): string | null =>
+  remedy === undefined ? null : `${escapeBidi(capitalized(remedy))}.`;
+
 /** A duration with up to three digits: `0.4 ms`, `320 ms`, `12.5 s`. */
 function took(ms: number): string {
   if (ms >= 10_000) return `${(ms / 1000).toFixed(1)} s`;
@@ -178,13 +230,12 @@ function Who({ event }: { event: WireEvent }) {
 }
 
 function RequestSummary({ event }: { event: WireRequestEvent }) {
-  const { status, model, duration_ms: durationMs, code } = event;
+  const { status, model, duration_ms: durationMs } = event;
   return (
     <>
       <span className="status">{exact(status)}</span>
       <span className="what">
-        <RequestOutcome event={event} />
-        {code === null ? null : <code>{code}</code>}
+        <Why event={event} />
       </span>
       <Who event={event} />
       <span className="model">{model === null ? '' : <Name>{model}</Name>}</span>
@@ -234,10 +285,22 @@ const commonFacts = (event: WireEvent) => ({
 function RequestDetails({ event }: { event: WireRequestEvent }) {
   const { time, token, project, ids } = commonFacts(event);
   const why = whyFailed(event);
+  const cause = causeOf(event);
+  const remedy = cause && remedyOf(cause);
   const { prompt_tokens: prompt, completion_tokens: completion } = event.usage;
   return (
     <div className="details">
-      {why === null ? null : <p className="notice">{`${escapeBidi(capitalized(why))}.`}</p>}
+      {why === null ? null : (
+        <p className="notice">
+          {`${escapeBidi(capitalized(why))}.`}
+          {remedy === null ? null : (
+            <>
+              {' '}
+              <strong>What to do:</strong> {remedy}
+            </>
+          )}
+        </p>
+      )}
       <Facts
         id={`facts-${event.id}`}
         facts={[
@@ -310,43 +373,86 @@ function Body({ title, text }: { title: string; text: string | null }) {
 
 const FILTERS = ['project_id', 'token_id', 'status', 'model', 'took_over'] as const;
 
-function filterOf(query: URLSearchParams): Record<string, string> {
+type EventFilter = Record<string, string>;
+
+/** The query of the API, as far as it can express the filter of the page. The query box tests all of its line. */
+async function filterOf(
+  { client, query }: Pick<PageRequest, 'client' | 'query'>,
+  box: Box<'events'>,
+): Promise<EventFilter> {
+  if (box.problem !== null) throw invalidRequest(box.problem.message);
   const show = query.get('show') ?? '';
-  return { ...parametersOf(query, FILTERS), ...(Object.hasOwn(SHOWN, show) && SHOWN[show]?.filter) };
+  const fields = await withTokenId(client, parametersOf(query, FILTERS));
+  return { ...box.query, ...fields, ...(Object.hasOwn(SHOWN, show) && SHOWN[show]?.filter) };
 }
+
+const PAGE_LENGTH = 100;
+// Of a query that only few events match, a page shows fewer rows rather than that it takes long.
+const MAX_SEARCHED = 20 * PAGE_LENGTH;
 
 /** @throws {ApiError} if the filter is invalid. */
-async function load({ client, query, nowMs }: PageRequest): Promise<Loaded> {
-  const filter = await withTokenId(client, filterOf(query));
+async function load(request: PageRequest, box: Box<'events'>): Promise<Loaded> {
+  const { client, query, nowMs } = request;
+  const filter = await filterOf(request, box);
+  const { since, until } = periodOf(query);
+  const asked = { ...filter, ...(since && { since }), ...(until && { until }), limit: String(PAGE_LENGTH) };
+  const events: WireEvent[] = [];
+  let [count, cursor, newest, backTo] = [0, query.get('cursor'), '', ''];
   try {
-    const { items, next } = await client.storedEvents({ ...filter, ...parametersOf(query, ['cursor']) });
-    const streamUrl = query.has('cursor') ? null : streamUrlOf(filter, items[0]?.time ?? new Date(nowMs).toISOString());
-    return { events: items, next, streamUrl };
+    do {
+      const page = await client.storedEvents({ ...asked, ...(cursor && { cursor }) });
+      events.push(...page.items.filter(box.matches));
+      count += page.items.length;
+      newest ||= page.items[0]?.time ?? '';
+      backTo = page.items.at(-1)?.time ?? backTo;
+      cursor = page.next;
+    } while (cursor !== null && events.length < PAGE_LENGTH / 2 && count < MAX_SEARCHED);
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return { events: null, next: null, streamUrl: null };
+    if (error instanceof ApiError && error.status === 404) return NO_EVENTS;
     throw error;
   }
+  const isLive = !query.has('cursor') && until === undefined;
+  return {
+    events,
+    next: cursor,
+    streamUrl: isLive ? streamUrlOf(query, newest || new Date(nowMs).toISOString()) : null,
+    searched: count > events.length ? { count, backTo } : null,
+  };
 }
 
+const NO_EVENTS: Loaded = { events: null, next: null, streamUrl: null, searched: null };
+
 /** @param since time of the newest event of the page, which the script leaves out, so that there is no gap. */
-const streamUrlOf = (filter: Record<string, string>, since: string) =>
-  `events/stream?${new URLSearchParams({ ...filter, since }).toString()}`;
+function streamUrlOf(query: URLSearchParams, since: string): string {
+  const filter = parametersOf(query, ['q', 'show', ...FILTERS]);
+  return `events/stream?${new URLSearchParams({ ...filter, since }).toString()}`;
+}
+
+/** The events of a stream that the query box selects. */
+async function* matching(items: AsyncIterable<StreamItem<WireEvent>>, { matches }: Box<'events'>) {
+  for await (const it of items) if (matches(it.item)) yield it;
+}
 
 export const eventRoutes = [
   get('/events', async (request) => {
-    const projects = await allProjects(request.client);
-    const nothing = { events: [], next: null, streamUrl: null };
-    const { value, refused } = await attempt(() => load(request), nothing);
-    const body = <EventsPage {...value} query={request.query} projects={projects} refused={refused} />;
+    const { client, query } = request;
+    const projects = await allProjects(client);
+    const box = await boxOf(client, query, 'events', projects);
+    const { value, refused } = await attempt(() => load(request, box), { ...NO_EVENTS, events: [] });
+    const why = unknownSecret(query) ?? refused;
+    const body = <EventsPage {...value} query={query} projects={projects} box={box} refused={why} />;
     return { title: 'Events', section: 'events', body, ...statusOf(refused) };
   }),
-  get('/events/stream', ({ client, query }) => {
-    const filter = parametersOf(query, [...FILTERS, 'kind', 'outcome', 'since']);
+  boxRoute('events', ({ id }) => `events?token_id=${id}`),
+  get('/events/stream', async (request) => {
+    const { client, query } = request;
+    const box = await boxOf(client, query, 'events', await allProjects(client));
+    const filter = { ...(await filterOf(request, box)), ...parametersOf(query, ['since']) };
     const stream: PageStream = {
-      open: (options) => client.events(filter, options),
+      open: (options) => matching(client.events(filter, options), box),
       // The newest is on top.
       show: (events) => eventRows(events.toReversed()),
     };
-    return Promise.resolve({ stream });
+    return { stream };
   }),
 ];

@@ -59,7 +59,7 @@ function ProjectsPage({ projects, total, next, query, refused }: ProjectsProps) 
         />
       </div>
       {projects.length > 0 ? (
-        <Table id="projects" label="Projects" rows={projects} keyOf={({ id }) => id} columns={COLUMNS} />
+        <Table id="projects" label="Projects" noun="project" rows={projects} keyOf={({ id }) => id} columns={COLUMNS} />
       ) : (
         refused === null && <NoProjects isFiltered={chosen !== ''} />
       )}

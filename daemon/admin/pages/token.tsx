@@ -1,26 +1,32 @@
 import { shortId } from '../../../console/columns/cell-text.js';
 import { TOKEN_LINES } from '../../../console/columns/tokens.js';
-import type { WireAuditRecord, WireToken } from '../../api/contract.js';
+import { ApiError, type ManagementClient } from '../../api/client.js';
+import type { WireAuditRecord, WireRequestEvent, WireToken } from '../../api/contract.js';
 import { loadTokenHistory } from '../../api/audit-history.js';
 import { exact } from '../../api/formats.js';
+import { causeOf, causeOfState } from '../../api/request-outcome.js';
+import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
 import { Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
 import { CellContent } from '../parts/cells.js';
 import { ConfirmLink, Link, useFrame } from '../parts/frame.js';
-import { CommandLine, Facts, SuccessNotice } from '../parts/common.js';
+import { CommandLine, Facts, SuccessNotice, Table } from '../parts/common.js';
 import { Heading } from '../parts/document.js';
 import { confirmedChange } from './confirm.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
 import { RecordTable } from './audit.js';
+import { remedyOf, Why } from './events.js';
 
 interface TokenProps {
   used: Used;
   token: WireToken;
   records: readonly WireAuditRecord[];
+  /** Its last requests that failed, the newest first; null if the daemon publishes no events. */
+  failures: readonly WireRequestEvent[] | null;
   done: string | null;
 }
 
-export function TokenPage({ token, used, records, done }: TokenProps) {
+export function TokenPage({ token, used, records, failures, done }: TokenProps) {
   const to = `tokens/${token.id}`;
   return (
     <>
@@ -43,6 +49,7 @@ export function TokenPage({ token, used, records, done }: TokenProps) {
         }
       />
       <SuccessNotice what={done} />
+      <Refused token={token} />
       <TokenFacts token={token} />
       <Traffic used={used} to={to} />
       <p className="links">
@@ -50,6 +57,7 @@ export function TokenPage({ token, used, records, done }: TokenProps) {
         <Link to={`top?by=model&token_id=${token.id}`}>Top models</Link>
         <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
+      {failures === null ? null : <Failures failures={failures} token={token} />}
       <section aria-labelledby="records-title">
         <div className="section-head">
           <h2 id="records-title">Audit</h2>
@@ -59,6 +67,48 @@ export function TokenPage({ token, used, records, done }: TokenProps) {
       </section>
       <CommandLine line={`llmp token ${token.is_active ? 'revoke' : 'reactivate'} ${token.id}`} />
     </>
+  );
+}
+
+/** Why the requests of the token are refused now, and what to do. It is a live part, empty for a token that can be used. */
+function Refused({ token: { state } }: Pick<TokenProps, 'token'>) {
+  const cause = causeOfState(state);
+  return (
+    <div id="refused" data-live="">
+      {cause === null ? null : (
+        <p className="notice">
+          Its requests are refused: {cause.why}. <strong>What to do:</strong> {remedyOf(cause)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Failures({ failures, token: { id } }: { failures: readonly WireRequestEvent[]; token: WireToken }) {
+  return (
+    <section aria-labelledby="failures-title" id="failures" data-live="">
+      <div className="section-head">
+        <h2 id="failures-title">Last failures</h2>
+        <Link to={`events?show=failures&token_id=${id}`}>All failures of this token</Link>
+      </div>
+      {failures.length === 0 ? (
+        <p className="faint">None.</p>
+      ) : (
+        <Table
+          id="failed"
+          label="Last requests of this token that failed"
+          rows={failures}
+          keyOf={(event) => event.id}
+          columns={[
+            { title: 'Why', show: (event) => <Why event={event} /> },
+            { title: 'What to do', show: (event) => remedyOf(causeOf(event) ?? { why: '' }) },
+            { title: 'Status', isNumber: true, show: ({ status }) => exact(status) },
+            { title: 'Request', show: ({ method, path }) => escapeBidi(`${method} ${path}`) },
+            { title: 'Time', show: ({ time }) => <Time at={time} /> },
+          ]}
+        />
+      )}
+    </section>
   );
 }
 
@@ -108,6 +158,17 @@ function TokenFacts({ token }: { token: WireToken }) {
 
 /** Maximum number of records of each kind of change. */
 const CHANGES_SHOWN = 10;
+const FAILURES_SHOWN = '5';
+
+async function failuresOf(client: ManagementClient, id: string): Promise<WireRequestEvent[] | null> {
+  try {
+    const { items } = await client.storedEvents({ token_id: id, outcome: '!ok', limit: FAILURES_SHOWN });
+    return items.filter((event) => event.kind === REQUEST_EVENT_KIND);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return null;
+    throw error;
+  }
+}
 
 const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
 
@@ -119,12 +180,14 @@ const DONE = {
 async function show(request: PageRequest): Promise<PageResponse> {
   const { client } = request;
   const token = await client.token(request.id);
-  const [used, { changes, lastUse }] = await Promise.all([
+  const [used, { changes, lastUse }, failures] = await Promise.all([
     usageFor(request, { token_id: token.id }),
     loadTokenHistory(client, token.id, CHANGES_SHOWN),
+    failuresOf(client, token.id),
   ]);
   const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
-  const body = <TokenPage token={token} used={used} records={records} done={doneMessage(request, DONE)} />;
+  const props = { token, used, records, failures, done: doneMessage(request, DONE) };
+  const body = <TokenPage {...props} />;
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
 }
 

@@ -2,6 +2,7 @@ import { shortId, stateMark } from '../../../console/columns/cell-text.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from '../../../console/columns/tokens.js';
 import type { WireToken } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
+import { shownSecret, tokensShownAs } from '../../api/tokens-of-secret.js';
 import { TOKEN_STATES, type TokenSortOrder } from '../../api/vocabulary.js';
 import { exported, pagesOf } from '../export.js';
 import {
@@ -13,28 +14,55 @@ import {
   parametersOf,
   statusOf,
 } from '../page-request.js';
+import { type Box, boxOf, boxRoute, unknownSecret } from '../query-box.js';
 import { tokenFilterOf } from '../token-filter.js';
 import { escapeBidi } from '../parts/formats.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
 import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
 import { ChangeForm, Link } from '../parts/frame.js';
-import { EmptyState, ErrorNotice, Exports, type FilteredListProps, NoMatches, Paging, Table } from '../parts/common.js';
+import { QueryBox, QueryHelp, QueryProblem } from '../parts/query-box.js';
+import {
+  EmptyState,
+  ErrorNotice,
+  Exports,
+  type FilteredListProps,
+  NoMatches,
+  type Order,
+  Paging,
+  sortingOf,
+  Table,
+} from '../parts/common.js';
 
 interface TokensProps extends FilteredListProps {
+  box: Box<'tokens'>;
   tokens: readonly WireToken[];
   total: number | null;
 }
 
+const NEWEST = '-created_at';
+
+/** The others are chosen by the headers of the columns, unless the window is too narrow for these. */
 const SORTS = [
-  ['-created_at', 'newest first'],
+  [NEWEST, 'newest first'],
   ['created_at', 'oldest first'],
-  ['expires_at', 'expiring first'],
-  ['-last_used_at', 'last used first'],
-  ['-request_count', 'most requests first'],
-  ['name', 'by name'],
   ['live', 'active first'],
+  ['expires_at', 'expiring first'],
+  ['-expires_at', 'expiring last'],
+  ['-last_used_at', 'last used first'],
+  ['last_used_at', 'last used last'],
+  ['-request_count', 'most requests first'],
+  ['request_count', 'fewest requests first'],
+  ['name', 'by name'],
+  ['-name', 'by name, reversed'],
 ] as const satisfies readonly (readonly [TokenSortOrder, string])[];
+
+/** Numbers and uses begin with the most and the latest. */
+function ordersOf(field: string): Order[] {
+  const up = { name: field, direction: 'ascending' } as const;
+  const down = { name: `-${field}`, direction: 'descending' } as const;
+  return ['request_count', 'last_used_at'].includes(field) ? [down, up] : [up, down];
+}
 
 const WITHIN = [
   ['', 'any time'],
@@ -63,27 +91,20 @@ const CREATED = [
 // The limit of the API.
 const MAX_ERRORS = 1_000_000;
 
-const MORE_FILTERS = ['created', 'idle_over', 'errors_over', 'model', 'used_over'];
+const MORE_FILTERS = ['expires_within', 'created', 'idle_over', 'errors_over', 'model', 'used_over'];
 
-function TokensPage({ tokens, total, next, query, projects, refused }: TokensProps) {
+function TokensPage({ tokens, total, next, query, projects, box, refused }: TokensProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'sort' && name !== 'cursor' && value !== '');
   return (
     <>
       <Heading title="Tokens" actions={<NewToken />} />
-      <ErrorNotice why={refused} />
-      <TokenFilter query={query} projects={projects} />
+      <ErrorNotice why={box.problem ? null : refused} />
+      <TokenFilter query={query} projects={projects} box={box} />
       {tokens.length > 0 ? (
-        <>
-          <div className="section-head total">
-            <p className="faint" id="total" data-live="">
-              {total === null ? '' : counted(total, 'token')}
-            </p>
-            <Exports to="tokens/export" query={query} />
-          </div>
-          <ChangeForm to="tokens/marked" className="marked" data-marking="">
-            <TokenTable tokens={tokens} />
-            <input type="hidden" name="query" value={query.toString()} />
-            <div className="buttons start bar">
+        <ChangeForm to="tokens/marked" className="marked" data-marking="">
+          <input type="hidden" name="query" value={query.toString()} />
+          <div className="bar">
+            <div className="buttons start">
               <button type="button" data-mark-all="" hidden>
                 Select all on this page
               </button>
@@ -95,8 +116,13 @@ function TokensPage({ tokens, total, next, query, projects, refused }: TokensPro
                 Reactivate selected…
               </button>
             </div>
-          </ChangeForm>
-        </>
+            <p className="faint" id="total" data-live="">
+              {total === null ? '' : counted(total, 'token')}
+            </p>
+            <Exports to="tokens/export" query={query} />
+          </div>
+          <TokenTable tokens={tokens} query={query} />
+        </ChangeForm>
       ) : (
         refused === null && <NoTokens isFiltered={isFiltered} hasProjects={projects.length > 0} />
       )}
@@ -121,13 +147,15 @@ const NewToken = () => (
   </Link>
 );
 
-const COLUMNS = tableColumns(TOKEN_COLUMNS);
+const COLUMNS = tableColumns(TOKEN_COLUMNS, {}, ordersOf);
 
-function TokenTable({ tokens }: { tokens: readonly WireToken[] }) {
+function TokenTable({ tokens, query }: Pick<TokensProps, 'tokens' | 'query'>) {
   return (
     <Table
       id="tokens"
       label="Tokens"
+      noun="token"
+      sorting={sortingOf('tokens', query, query.get('sort') || NEWEST)}
       rows={tokens}
       keyOf={({ id }) => id}
       mark={({ id, name }) => (
@@ -143,16 +171,22 @@ function TokenTable({ tokens }: { tokens: readonly WireToken[] }) {
   );
 }
 
-function TokenFilter({ query, projects }: Pick<TokensProps, 'query' | 'projects'>) {
-  const { input, select, project } = filterFields(query);
+function TokenFilter({ query, projects, box }: Pick<TokensProps, 'query' | 'projects' | 'box'>) {
+  const { select, project } = filterFields(query);
   const states = TOKEN_STATES.map((state) => [state, stateMark(state)?.word ?? state] as const);
+  const more = (
+    <>
+      <QueryProblem box={box} />
+      <MoreFilters query={query} />
+      <QueryHelp screen="tokens" />
+    </>
+  );
   return (
-    <FilterForm to="tokens" label="Filter tokens" query={query} more={<MoreFilters query={query} />}>
-      {input('q', 'Name or ID', { type: 'search', maxLength: 100 })}
+    <FilterForm to="tokens" label="Filter tokens" query={query} more={more} hasBox>
+      <QueryBox box={box} placeholder="name, ID, secret, state:active expires:<2h" />
       {project(projects)}
-      {select('state', 'State', [['', 'any'], ...states])}
-      {select('expires_within', 'Expires', WITHIN)}
-      {select('sort', 'Sort by', SORTS, '-created_at')}
+      {select('state', 'State', choicesWith([['', 'any'], ...states], query.get('state') ?? ''))}
+      {select('sort', 'Sort by', SORTS, NEWEST)}
     </FilterForm>
   );
 }
@@ -168,6 +202,7 @@ function MoreFilters({ query }: { query: URLSearchParams }) {
     <details className="more" id="more-filters" open={MORE_FILTERS.some((name) => given(name) !== '')}>
       <summary>More filters</summary>
       <div className="fields">
+        {select('expires_within', 'Expires', WITHIN)}
         {select('created', 'Created', choicesWith(CREATED, given('created')))}
         {select('idle_over', 'Not used for', choicesWith(IDLE, given('idle_over')))}
         {input('used_over', 'Used more than, %', { type: 'number', min: 0, max: 100 })}
@@ -202,23 +237,44 @@ function NoTokens({ isFiltered, hasProjects }: { isFiltered: boolean; hasProject
 
 // ---- routes
 
-const queryOf = (query: URLSearchParams) => ({ ...tokenFilterOf(query), ...parametersOf(query, ['sort', 'cursor']) });
+const queryOf = (query: URLSearchParams, box: Box<'tokens'>) => ({
+  ...tokenFilterOf(query, box),
+  ...parametersOf(query, ['sort', 'cursor']),
+});
 
 /** All tokens that match the filter, without their secrets, which nobody has. */
 async function exportAll(request: PageRequest): Promise<PageResponse> {
-  const { cursor, ...filter } = queryOf(request.query);
-  const pages = pagesOf((paging) => request.client.tokens({ ...filter, ...paging }), cursor);
+  const { client, query } = request;
+  const box = await boxOf(client, query, 'tokens', await allProjects(client));
+  const { cursor, ...filter } = queryOf(query, box);
+  const pages = pagesOf((paging) => client.tokens({ ...filter, ...paging }), cursor);
   return exported(request, 'tokens', TOKEN_FIELDS, pages);
 }
 
-async function list(request: PageRequest): Promise<PageResponse> {
-  const { client, query } = request;
-  const [projects, { items, ...page }] = await Promise.all([
-    allProjects(client),
-    listPage(async () => client.tokens(queryOf(query))),
-  ]);
-  const body = <TokensPage tokens={items} {...page} query={query} projects={projects} />;
-  return { title: 'Tokens', section: 'tokens', isLive: true, body, ...statusOf(page.refused) };
+async function list({ client, query }: PageRequest): Promise<PageResponse> {
+  const shown = shownSecret((query.get('q') ?? '').trim());
+  const found = shown === null ? null : await tokensShownAs(client, shown);
+  const [token, ...others] = found ?? [];
+  if (token && others.length === 0) return { to: `tokens/${token.id}` };
+  const projects = await allProjects(client);
+  // The parser takes no part of a secret.
+  const box = await boxOf(client, found === null ? query : new URLSearchParams(), 'tokens', projects);
+  const { items, ...page } = await listPage(async () =>
+    found === null ? client.tokens(queryOf(query, box)) : { items: found, next: null, total: found.length },
+  );
+  const refused = unknownSecret(query) ?? page.refused;
+  const props = { ...page, tokens: items, query, projects, box: { ...box, line: shown ?? box.line }, refused };
+  return {
+    title: 'Tokens',
+    section: 'tokens',
+    isLive: true,
+    body: <TokensPage {...props} />,
+    ...statusOf(page.refused),
+  };
 }
 
-export const tokensRoutes = [get('/tokens', list), get('/tokens/export', exportAll)];
+export const tokensRoutes = [
+  get('/tokens', list),
+  boxRoute('tokens', ({ id }) => `tokens/${id}`),
+  get('/tokens/export', exportAll),
+];

@@ -23,7 +23,15 @@ import { Heading } from '../parts/document.js';
 import { filterFields, FilterForm } from '../parts/fields.js';
 import { capitalized, escapeBidi, Time } from '../parts/formats.js';
 import { Link } from '../parts/frame.js';
-import { ChoiceLinks, CommandLine, ErrorNotice, Exports, type FilteredListProps, WideTable } from '../parts/common.js';
+import {
+  ChoiceLinks,
+  CommandLine,
+  ErrorNotice,
+  Exports,
+  type FilteredListProps,
+  sortingOf,
+  WideTable,
+} from '../parts/common.js';
 
 interface TopProps extends Omit<FilteredListProps, 'next'>, Chosen {
   /** Null if the query is invalid. */
@@ -121,7 +129,7 @@ function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
 /** The hourly usage has no times. */
 const TIMES: readonly string[] = ['median', 'percentile'];
 
-function TopRows({ top, by }: TopProps & { top: WireTop }) {
+function TopRows({ top, by, sort, query }: TopProps & { top: WireTop }) {
   if (top.rows.length === 0) {
     return (
       <p id="top" data-live="">
@@ -129,13 +137,18 @@ function TopRows({ top, by }: TopProps & { top: WireTop }) {
       </p>
     );
   }
-  const columns = tableColumns(topColumns(by, top.window), {
-    trend: (row) => <Trend row={row} stepSeconds={top.step_seconds} />,
-  });
+  const columns = tableColumns(
+    topColumns(by, top.window),
+    { trend: (row) => <Trend row={row} stepSeconds={top.step_seconds} /> },
+    // The API has no other order: what is most, slowest or latest comes first.
+    (field) => (ORDERS.some(([order]) => order === field) ? [{ name: field, direction: 'descending' }] : []),
+  );
   return (
     <WideTable
       id="top"
       label={`${capitalized(PLURALS[by])}, ${PERIODS[top.window]}`}
+      noun={by}
+      sorting={sortingOf('top', query, sort)}
       rows={top.rows}
       keyOf={({ token_id: token, project_id: id, model }) => [token, id, model].join(' ')}
       columns={[

@@ -2,7 +2,7 @@
 import { USAGE_COUNTS, usageColumns, type UsageCount, usageFields } from '../../../console/columns/usage.js';
 import { counted } from '../../api/formats.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
-import type { UsageDimension } from '../../api/vocabulary.js';
+import { spanMs, type UsageDimension } from '../../api/vocabulary.js';
 import { exported } from '../export.js';
 import {
   allProjects,
@@ -12,13 +12,23 @@ import {
   invalidRequest,
   type PageRequest,
   parametersOf,
+  periodOf,
   statusOf,
 } from '../page-request.js';
 import { withTokenId } from '../token-filter.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
 import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
-import { EmptyState, ErrorNotice, Exports, type FilteredListProps, Paging, WideTable } from '../parts/common.js';
+import {
+  EmptyState,
+  ErrorNotice,
+  Exports,
+  type FilteredListProps,
+  type Order,
+  Paging,
+  sortingOf,
+  WideTable,
+} from '../parts/common.js';
 import { REQUEST_CHART, TimeCharts, TOKEN_CHART } from '../parts/time-chart.js';
 import { type Bucket, bucketsOf, lastSteps, STEP_MS, type Timeline } from '../parts/timeline.js';
 
@@ -62,6 +72,10 @@ const PERIODS: Choices = [
   ['8760', 'last year'],
 ];
 
+const DEFAULT_HOURS = '168';
+const DEFAULT_SORT = 'requests';
+
+/** For windows that are too narrow for the headers of the columns. */
 const SORTS: Choices = [
   ['requests', 'most requests'],
   ['errors', 'most errors'],
@@ -70,6 +84,8 @@ const SORTS: Choices = [
   ['cache_read_tokens', 'most prompt cache reads'],
   ['time', 'newest first'],
 ];
+
+const SORTABLE: readonly string[] = ['time', ...USAGE_COUNTS.map(({ field }) => field)];
 
 function UsagePage(props: UsageProps) {
   const { lines, by, total, next, query, refused, timeline, buckets, sums } = props;
@@ -113,28 +129,39 @@ function UsagePage(props: UsageProps) {
 }
 
 function UsageFilter({ query, projects }: UsageProps) {
-  const { input, select, project, token } = filterFields(query);
+  const { select, project, token, since, until, times } = filterFields(query);
   return (
     <FilterForm to="usage" label="Filter usage" verb="Show" query={query}>
       {select('by', 'Group by', GROUPINGS, 'model')}
-      {select('since_hours', 'Period', PERIODS, '168')}
-      {input('from', 'Or from', { type: 'date' })}
-      {input('to', 'To (UTC)', { type: 'date' })}
+      {select('since_hours', 'Period', PERIODS, DEFAULT_HOURS)}
+      {since('Or since')}
+      {until()}
+      {times()}
       {project(projects)}
       {token()}
-      {select('sort', 'Sort by', SORTS, 'requests')}
+      <div className="narrow-only">{select('sort', 'Sort by', SORTS, DEFAULT_SORT)}</div>
     </FilterForm>
   );
 }
 
-function UsageTable({ lines, sums, by }: UsageProps) {
+const ordersOf = (field: string): Order[] =>
+  SORTABLE.includes(field) ? [{ name: field, direction: 'descending' }] : [];
+
+function UsageTable({ lines, sums, by, query }: UsageProps) {
+  const counts = usageColumns(by, (count) => sums[count] > 0);
+  // The first column is the time of a report by the day or hour.
+  const columns = counts.map((column) => ({
+    ...column,
+    sort: ['day', 'hour'].includes(column.id) ? 'time' : column.id,
+  }));
   return (
     <WideTable
       id="usage-lines"
       label="Usage"
+      sorting={sortingOf('usage', query, query.get('sort') || DEFAULT_SORT)}
       rows={lines}
       keyOf={(line) => [line.day, line.hour, line.token_id, line.project_id, line.model].join(' ')}
-      columns={tableColumns(usageColumns(by, (count) => sums[count] > 0))}
+      columns={tableColumns(columns, {}, ordersOf)}
     />
   );
 }
@@ -146,11 +173,10 @@ const LINES_SHOWN = 50;
 const dimensionsOf = ({ by }: Pick<Report, 'by'>) => by.split(',') as UsageDimension[];
 const valuesOf = (choices: Choices) => choices.map(([value]) => value);
 
-interface Report {
+interface Report extends Period {
   /** Dimensions, separated by commas. */
   by: string;
   sort: string;
-  timeline: Timeline;
   /** The filter of the API requests. */
   filter: UsageQuery;
 }
@@ -160,8 +186,8 @@ async function reportOf(request: PageRequest): Promise<Report> {
   const { client, query } = request;
   return {
     by: choiceOf(query, 'by', valuesOf(GROUPINGS), 'model'),
-    sort: choiceOf(query, 'sort', valuesOf(SORTS), 'requests'),
-    timeline: periodOf(request),
+    sort: choiceOf(query, 'sort', SORTABLE, DEFAULT_SORT),
+    ...reportedPeriod(request),
     filter: await withTokenId(client, parametersOf(query, ['project_id', 'token_id'])),
   };
 }
@@ -170,9 +196,6 @@ const within = (fromMs: number, toMs: number): UsageQuery => ({
   since: new Date(fromMs).toISOString(),
   until: new Date(toMs).toISOString(),
 });
-
-/** The rest of the current hour or day has no usage yet. */
-const endOf = ({ toMs }: Timeline, nowMs: number) => Math.min(toMs, nowMs);
 
 function sorted(lines: WireUsageLine[], sort: string): WireUsageLine[] {
   const timeOf = ({ hour, day }: WireUsageLine) => hour ?? day ?? '';
@@ -194,15 +217,14 @@ const pageOf = (query: URLSearchParams) => {
 
 /** Loads the lines of an export, day by day if it has days or hours, so that a long period does not need more memory than a short one. */
 async function* exportLines(
-  { client, nowMs }: PageRequest,
-  { by, timeline, filter }: Report,
+  { client }: PageRequest,
+  { by, sinceMs, untilMs: endMs, filter }: Report,
 ): AsyncGenerator<readonly WireUsageLine[]> {
-  const endMs = endOf(timeline, nowMs);
   if (!/\b(?:day|hour)\b/.test(by)) {
-    yield client.usage({ ...filter, by, ...within(timeline.fromMs, endMs) });
+    yield client.usage({ ...filter, by, ...within(sinceMs, endMs) });
     return;
   }
-  for (let fromMs = timeline.fromMs; fromMs < endMs;) {
+  for (let fromMs = sinceMs; fromMs < endMs;) {
     const toMs = Math.min(endMs, (Math.floor(fromMs / STEP_MS.day) + 1) * STEP_MS.day);
     yield client.usage({ ...filter, by, ...within(fromMs, toMs) });
     fromMs = toMs;
@@ -212,10 +234,10 @@ async function* exportLines(
 const NOTHING: Loaded = { lines: [], by: [], buckets: [], timeline: null };
 
 async function load(request: PageRequest): Promise<Loaded> {
-  const { client, nowMs } = request;
+  const { client } = request;
   const report = await reportOf(request);
-  const { by, sort, timeline, filter } = report;
-  const asked = { ...filter, ...within(timeline.fromMs, endOf(timeline, nowMs)) };
+  const { by, sort, timeline, sinceMs, untilMs, filter } = report;
+  const asked = { ...filter, ...within(sinceMs, untilMs) };
   const overTime = client.usage({ ...asked, by: timeline.step });
   const lines = by === timeline.step ? overTime : client.usage({ ...asked, by });
   const [ofTable, ofCharts] = await Promise.all([lines, overTime]);
@@ -251,40 +273,42 @@ export const usageRoutes = [
   }),
 ];
 
-// ---- the period: one of a list, or two dates
+// ---- the period: one of a list, or any other
 
 // Up to this length a chart has a bar for each hour.
 const MAX_HOURLY_MS = 7 * STEP_MS.day;
 const MAX_DAYS = 366;
 
-/** @throws {ApiError} if the query is invalid, or the period is too long. */
-function periodOf({ query, nowMs }: PageRequest): Timeline {
-  const hours = choiceOf(query, 'since_hours', valuesOf(PERIODS), '168');
-  const from = dateIn(query, 'from');
-  const to = dateIn(query, 'to');
-  if (from === null && to === null) {
-    const lengthMs = Number(hours) * STEP_MS.hour;
-    return lengthMs <= MAX_HOURLY_MS
-      ? lastSteps(lengthMs / STEP_MS.hour, 'hour', nowMs)
-      : lastSteps(Math.ceil(lengthMs / STEP_MS.day), 'day', nowMs);
-  }
-  if (from === null) throw invalidRequest('choose the first day as well');
-  if (from > nowMs) throw invalidRequest('the first day must not be in the future');
-  const today = Math.floor(nowMs / STEP_MS.day) * STEP_MS.day;
-  // The last day is included.
-  const toMs = Math.min(to ?? today, today) + STEP_MS.day;
-  if (toMs <= from) throw invalidRequest('the last day must not be before the first');
-  if (toMs - from > MAX_DAYS * STEP_MS.day) throw invalidRequest(`choose a period of up to ${MAX_DAYS} days`);
-  return { fromMs: from, toMs, step: toMs - from <= MAX_HOURLY_MS ? 'hour' : 'day' };
+interface Period {
+  sinceMs: number;
+  untilMs: number;
+  /** Whole hours or days around it. */
+  timeline: Timeline;
 }
 
-/** @returns the start of the day in UTC; null if the field is empty. */
-function dateIn(query: URLSearchParams, name: string): number | null {
-  const given = query.get(name)?.trim() ?? '';
-  if (given === '') return null;
-  const ms = Date.parse(`${given}T00:00:00Z`);
-  // 30 February would be read as a day in March.
-  if (Number.isNaN(ms) || new Date(ms).toISOString() !== `${given}T00:00:00.000Z`)
-    throw invalidRequest('a day must be written like 2030-01-31');
-  return ms;
+/** The API counts whole hours. @throws {ApiError} if the query is invalid, or the period is too long. */
+function reportedPeriod({ query, nowMs }: PageRequest): Period {
+  const { since, until } = periodOf(query);
+  const msOf = (written: string) => nowMs - (spanMs(written) ?? nowMs - Date.parse(written));
+  const untilMs = Math.min(nowMs, until === undefined ? nowMs : msOf(until));
+  if (query.get('since')) return periodFrom(floored(msOf(since ?? ''), STEP_MS.hour), untilMs);
+  const hours = choiceOf(query, 'since_hours', valuesOf(PERIODS), DEFAULT_HOURS);
+  const lengthMs = Number(hours) * STEP_MS.hour;
+  const { fromMs } =
+    lengthMs <= MAX_HOURLY_MS
+      ? lastSteps(lengthMs / STEP_MS.hour, 'hour', untilMs)
+      : lastSteps(Math.ceil(lengthMs / STEP_MS.day), 'day', untilMs);
+  return periodFrom(fromMs, untilMs);
 }
+
+function periodFrom(sinceMs: number, untilMs: number): Period {
+  if (sinceMs >= untilMs) throw invalidRequest('the period must begin before its end, and not in the future');
+  if (untilMs - sinceMs > MAX_DAYS * STEP_MS.day) throw invalidRequest(`choose a period of up to ${MAX_DAYS} days`);
+  // The first hour is a whole one.
+  const step = untilMs - sinceMs < MAX_HOURLY_MS + STEP_MS.hour ? 'hour' : 'day';
+  const fromMs = floored(sinceMs, STEP_MS[step]);
+  const toMs = -floored(-untilMs, STEP_MS[step]);
+  return { sinceMs, untilMs, timeline: { fromMs, toMs, step } };
+}
+
+const floored = (ms: number, stepMs: number) => Math.floor(ms / stepMs) * stepMs;

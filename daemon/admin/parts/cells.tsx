@@ -6,16 +6,17 @@ import { bytes, exact } from '../../api/formats.js';
 import { Cap, Errors, Figure, milliseconds, Name, StateMark, Time, utc } from './formats.js';
 import { useFrame } from './frame.js';
 import { ProjectLink, TokenLink } from './formats.js';
-import type { TableColumn } from './common.js';
+import type { Order, TableColumn } from './common.js';
 
 /**
  * The columns that the Admin UI shows.
  *
- * @param own what a page shows in its own way, by the IDs of columns.
+ * @param ordersOf the orders by a field that the API sorts by. @param own what a page shows in its own way, by the IDs of columns.
  */
 export const tableColumns = <Row, Id extends string>(
   columns: readonly Column<Row, Id>[],
   own: { readonly [K in Id]?: (row: Row) => ReactNode } = {},
+  ordersOf: (field: string) => readonly Order[] = () => [],
 ): (TableColumn<Row> & { id: Id })[] =>
   columns
     .filter((column) => isShownBy(column, 'admin'))
@@ -23,6 +24,7 @@ export const tableColumns = <Row, Id extends string>(
       id: column.id,
       title: column.title,
       isNumber: column.alignRight,
+      orders: column.sort === undefined ? [] : ordersOf(column.sort),
       show: own[column.id] ?? ((row) => <ColumnCell column={column} row={row} />),
     }));
 

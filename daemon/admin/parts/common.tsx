@@ -8,8 +8,34 @@ export interface TableColumn<Row> {
   title: string;
   /** Numbers are right-aligned. */
   isNumber?: boolean | undefined;
+  /** The orders of the list by this column; the first one is chosen first. */
+  orders?: readonly Order[] | undefined;
   show: (row: Row) => ReactNode;
 }
+
+export interface Order {
+  /** In the query of the page. */
+  name: string;
+  direction: 'ascending' | 'descending';
+}
+
+/** How a list is sorted. */
+export interface Sorting {
+  current: string;
+  /** The page in another order. */
+  linkTo: (order: string) => string;
+}
+
+/** The same list in another order. @param query of the page: an order has cursors of its own. */
+export const sortingOf = (page: string, query: URLSearchParams, current: string): Sorting => ({
+  current,
+  linkTo: (order) => {
+    const params = new URLSearchParams(query);
+    params.delete('cursor');
+    params.set('sort', order);
+    return `${page}?${params.toString()}`;
+  },
+});
 
 export interface TableProps<Row> {
   id: string;
@@ -21,6 +47,9 @@ export interface TableProps<Row> {
   /** Checkbox that selects the row in the form around the table. */
   mark?: (row: Row) => ReactNode;
   keyOf: (row: Row) => string;
+  /** What a row is. The script counts new ones. */
+  noun?: string;
+  sorting?: Sorting;
 }
 
 /** What the page of a list shows around its rows. */
@@ -38,10 +67,10 @@ export interface FilteredListProps extends ListProps {
 }
 
 /** A table. On narrow screens each row becomes a card with labelled fields. */
-export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps<Row>) {
+export function Table<Row>({ id, label, columns, rows, mark, keyOf, noun = 'row', sorting }: TableProps<Row>) {
   const look = ({ isNumber }: TableColumn<Row>) => (isNumber ? 'number' : undefined);
   return (
-    <table id={id} data-live="" aria-label={label}>
+    <table id={id} data-live="" data-noun={noun} aria-label={label}>
       <thead>
         <tr>
           {mark && (
@@ -50,15 +79,13 @@ export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps
             </th>
           )}
           {columns.map((column) => (
-            <th key={column.title} scope="col" className={look(column)}>
-              {column.title}
-            </th>
+            <Header key={column.title} column={column} look={look(column)} sorting={sorting} />
           ))}
         </tr>
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={keyOf(row)}>
+          <tr key={keyOf(row)} data-key={keyOf(row)}>
             {mark && (
               <td data-label="Select" className="box">
                 {mark(row)}
@@ -79,6 +106,34 @@ export function Table<Row>({ id, label, columns, rows, mark, keyOf }: TableProps
         ))}
       </tbody>
     </table>
+  );
+}
+
+interface HeaderProps<Row> {
+  column: TableColumn<Row>;
+  look: string | undefined;
+  sorting: Sorting | undefined;
+}
+
+/** The header of a column. If the list can be sorted by it, it is a link. */
+function Header<Row>({ column: { title, orders }, look, sorting }: HeaderProps<Row>) {
+  const [first, ...others] = sorting ? (orders ?? []) : [];
+  if (!first || !sorting) {
+    return (
+      <th scope="col" className={look}>
+        {title}
+      </th>
+    );
+  }
+  const current = [first, ...others].find(({ name }) => name === sorting.current);
+  const next = current === first ? (others[0] ?? first) : first;
+  return (
+    <th scope="col" className={look} aria-sort={current?.direction}>
+      <Link to={sorting.linkTo(next.name)} className="sort">
+        {title}
+        {current && <span aria-hidden="true">{current.direction === 'ascending' ? ' ▲' : ' ▼'}</span>}
+      </Link>
+    </th>
   );
 }
 

@@ -3,7 +3,7 @@ import type { InputHTMLAttributes, ReactNode } from 'react';
 import type { WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 import { escapeBidi } from './formats.js';
-import { Link, QueryForm } from './frame.js';
+import { ChangeForm, Link, QueryForm } from './frame.js';
 
 interface Labels {
   name: string;
@@ -95,8 +95,20 @@ export function filterFields(query: URLSearchParams) {
         spellCheck: false,
         placeholder: 'name or ID',
       }),
+    /** Any period, in the grammar of the options of commands: see `periodOf`. */
+    since: (label = 'Since') => input('since', label, { ...TIME, list: 'times' }),
+    until: () => input('until', 'Until', { ...TIME, placeholder: 'now' }),
+    times: () => (
+      <datalist id="times">
+        {['1h', '24h', '7d', '30d', '90d'].map((span) => (
+          <option key={span} value={span} />
+        ))}
+      </datalist>
+    ),
   };
 }
+
+const TIME = { maxLength: 30, spellCheck: false, placeholder: '24h, 7d' } as const;
 
 interface FilterFormProps {
   /** The page, relative to the base. */
@@ -107,18 +119,21 @@ interface FilterFormProps {
   children: ReactNode;
   /** Fields after the button. */
   more?: ReactNode;
+  /** Whether it has a query box (`boxRoute`): then its fields go into no address before they were looked at. */
+  hasBox?: boolean;
 }
 
-export function FilterForm({ to, label, verb = 'Filter', query, children, more }: FilterFormProps) {
+export function FilterForm({ to, label, verb = 'Filter', query, children, more, hasBox = false }: FilterFormProps) {
+  const Form = hasBox ? ChangeForm : QueryForm;
   return (
-    <QueryForm to={to} className="filter" role="search" aria-label={label}>
+    <Form to={to} className="filter" role="search" aria-label={label} data-box={hasBox ? '' : undefined}>
       {children}
       <div className="buttons">
         <button type="submit">{verb}</button>
         {query.size > 0 ? <Link to={to}>Clear</Link> : null}
       </div>
       {more}
-    </QueryForm>
+    </Form>
   );
 }
 
