@@ -1,4 +1,5 @@
 /** The jobs that operators open the terminal UI for, with the number of keys that each takes: 5,000 tokens in a dozen projects, and traffic. */
+import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import { ManagementClient } from '../../daemon/api/client.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
@@ -26,6 +27,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
   let stage: TerminalFixture;
   let provider: Provider;
   let traffic: NodeJS.Timeout | undefined;
+  let client: ManagementClient;
 
   before(async function () {
     if (WITHOUT_TMUX) this.skip();
@@ -42,7 +44,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
     await makeTokens(stage.database, TOKENS);
     await leaveUnused(stage.database);
     await stage.begin();
-    const client = new ManagementClient({
+    client = new ManagementClient({
       server: stage.server,
       managementToken: MANAGEMENT_TOKEN,
       frontEnd: 'cli',
@@ -180,6 +182,32 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.shows(/Revoked \d+/, WITHIN_MS);
         await terminal.press('u');
         await terminal.shows(/Reactivated \d+/, WITHIN_MS);
+      });
+
+      it('undo what was done to 500 tokens, except what somebody else has changed since: 4 keys', async () => {
+        const { items } = await client.tokens({ limit: '500', state: 'active', sort: 'name' });
+        const revoke = async (tokens: typeof items) => {
+          const batch = client.inBatch(randomUUID());
+          for (let from = 0; from < tokens.length; from += 20) {
+            const some = tokens.slice(from, from + 20);
+            await Promise.all(some.map(({ id }) => batch.updateToken(id, { is_active: false })));
+          }
+        };
+        await revoke(items);
+        await revoke(items.slice(0, 2));
+        const job = await new Job(terminal).goTo('Audit');
+        await terminal.shows(/500 changes[^]*> .*2 changes/, WITHIN_MS);
+        await job.press('k', 'u');
+        await terminal.shows(/Undo: 500 × token\.revoke by/, WITHIN_MS);
+        await job.press('Enter');
+        expect(job.keys).to.be.at.most(4);
+        const said = /Undid 498 of 500 changes\. 2 were changed again since and stay as they are\./;
+        await terminal.shows(said, WITHIN_MS);
+        const states = await Promise.all(items.slice(0, 4).map(async ({ id }) => (await client.token(id)).is_active));
+        expect(states).to.deep.equal([false, false, true, true]);
+        // Its members are in the details.
+        await terminal.press('Enter');
+        await terminal.shows(/count +500[^]*● token\.revoke +CI job/, WITHIN_MS);
       });
 
       it("change a project's key, which the provider has accepted, from its row", async () => {

@@ -124,7 +124,9 @@ const current = <T extends FeedItem>(opened: T | null, items: readonly T[]): T |
 export function withOlderItems<T extends FeedItem>(feed: Feed<T>, items: readonly T[], older: string | null): Feed<T> {
   const { all } = merged(feed.items, items);
   const last = feed.items.at(-1)?.time;
-  const newer = last === undefined ? 0 : all.filter(({ time }) => time > last).length;
+  // A batch that was known has a later time if it has got more members.
+  const known = new Set(feed.items.map(({ id }) => id));
+  const newer = last === undefined ? 0 : all.filter(({ id, time }) => time > last && !known.has(id)).length;
   return withCursor({
     ...feed,
     opened: current(feed.opened, items),

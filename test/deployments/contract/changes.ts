@@ -87,7 +87,7 @@ export function behavesInChanges(given: ContractContext): void {
       const tokens = await many();
       const ids = tokens.map(({ id }) => id).join('\n');
       const { err } = await given.system.llmp(['token', 'revoke', '-', '--yes'], ids);
-      const [, batch = ''] = /Undo: llmp undo (.+)\n/.exec(err) ?? [];
+      const [, batch = ''] = /Undo: .* undo (\S+)\n/.exec(err) ?? [];
       const touched = tokens.slice(0, 2);
       for (const { id } of touched) {
         await given.system.ask('PATCH', `/manage/tokens/${id}`, { body: { is_active: false } });

@@ -141,6 +141,9 @@ describe('a batch in the audit log', () => {
     expect(it.feed.items.map(({ id }) => id).slice(3)).to.deep.equal([record(6).id, BATCH]);
     expect(it.feed.items[4]).to.include({ count: 4 });
     expect(it.feed).to.include({ isFollowing: true, cursorId: BATCH });
+    it.press('k', 'k').comes(member(8)).passes(2_000);
+    it.comes(member(9)).passes(2_000);
+    expect(it.feed).to.include({ cursorId: record(2).id, unseen: 0 });
     // Nothing more is loaded once it has ended.
     expect(it.forgets().passes(10_000).asked('audit')).to.equal(0);
   });
