@@ -23,6 +23,7 @@ import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './pages/project.js';
 import { projectsRoutes } from './pages/projects.js';
 import { providerRoutes } from './pages/provider.js';
+import { batchRoutes } from './pages/batch.js';
 import { bulkRoutes } from './pages/bulk.js';
 import { newTokenRoutes } from './pages/new-token.js';
 import { tokenRoutes } from './pages/token.js';
@@ -49,6 +50,7 @@ const ROUTES: readonly Route[] = [
   ...tokensRoutes,
   ...newTokenRoutes,
   ...bulkRoutes,
+  ...batchRoutes,
   ...tokenRoutes,
   ...topRoutes,
   ...usageRoutes,

@@ -16,7 +16,7 @@ export interface PageRequest {
   form: URLSearchParams;
   /** Client of the management API that passes on the browser's address. */
   client: ManagementClient;
-  /** The same for changes: it also sends the reason from the form. */
+  /** The same for changes: it also sends the reason from the form, and an ID that all changes of the form have in common. */
   changeClient: ManagementClient;
   nowMs: number;
   /** Base URL of the proxy for clients, as far as known here, such as `http://127.0.0.1:8080/v1`. */

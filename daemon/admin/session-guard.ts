@@ -1,4 +1,5 @@
 /** Checks before a page handler runs: same origin, valid session, CSRF token of the form. */
+import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
@@ -56,7 +57,7 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
     query: queryOf(req),
     form,
     client: sessions.client(req),
-    changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null),
+    changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null).inBatch(randomUUID()),
     nowMs: sessions.nowMs,
     baseUrl: sessions.baseUrlOf(req),
     isSecret: (text) => sessions.isSecret(text),

@@ -405,6 +405,15 @@ describe('the Admin UI in a browser', function () {
         0,
       );
       await expectFine(page, 'a summary');
+      await page.setViewportSize({ width: 360, height: 740 });
+      await expectFine(page, 'a summary, 360 px');
+      await click('button', 'Undo');
+      await page.getByText('131 changes undone.').waitFor();
+      await expectFine(page, 'an undo, 360 px');
+      await goTo('Audit');
+      await page.getByRole('link', { name: 'token.revoke × 131' }).click();
+      await heading('Batch');
+      await page.getByRole('link', { name: 'Undo…' }).waitFor();
       expect(window.complaints).to.deep.equal([]);
     });
 

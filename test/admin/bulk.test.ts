@@ -116,6 +116,56 @@ describe('changes of many tokens in the Admin UI', () => {
     expect((await browser.post('tokens/marked', { what: 'revoke' })).html).to.include('no tokens selected');
   });
 
+  describe('can be undone', () => {
+    const undoIn = ({ html }: PageResult) => / action="\/admin\/(batches\/[\w-]+\/undo)"/.exec(html)?.[1] ?? '';
+
+    it('findings-3 C6: except what somebody else has changed since, and redone', async () => {
+      await create(5, 'ci');
+      const [one, two] = (await daemon.manage('GET', '/manage/tokens?sort=name')).body as WireToken[];
+      const done = await confirm(await ask('q=ci'), { reason: 'leaked' });
+      expect(done.html).to.include('>5 tokens revoked.<');
+      // Somebody else takes the first one back and revokes it for good, and somebody reactivates the second one.
+      await daemon.manage('PATCH', `/manage/tokens/${one!.id}`, { is_active: true });
+      await daemon.manage('PATCH', `/manage/tokens/${one!.id}`, { is_active: false });
+      await daemon.manage('PATCH', `/manage/tokens/${two!.id}`, { is_active: true });
+
+      const undone = await browser.post(undoIn(done));
+      expect(undone.status).to.equal(200);
+      expect(undone.html)
+        .to.include('3 changes undone.')
+        .and.to.include('2 were changed again since and stay as they are.')
+        .and.to.include(`href="/admin/tokens/${one!.id}"`);
+      expect(await countOf('state=revoked'), 'the one of somebody else').to.equal(1);
+      const redone = await browser.post(undoIn(undone));
+      expect(redone.html).to.include('3 changes undone.');
+      expect(await countOf('state=revoked')).to.equal(4);
+    });
+
+    it('findings-3 C7: from the audit log, where they are one row with its members', async () => {
+      await create(3, 'ci');
+      await confirm(await ask('q=ci'), { reason: 'leaked' });
+      const { html } = await browser.get('audit?action=token.revoke');
+      expect(html.match(/<th scope="row">/g)).to.have.length(1);
+      const [, members = ''] = /<a href="\/admin\/(audit\?batch=[\w-]+)">token\.revoke × 3</.exec(html) ?? [];
+      const page = await browser.get(members);
+      expect(page.html.match(/<th scope="row">/g)).to.have.length(3);
+      expect(page.html).to.include('ci-0').and.to.include('ci-2');
+      const [, to = ''] = /href="\/admin\/(batches\/[\w-]+\/undo)" class="button" data-dialog/.exec(page.html) ?? [];
+      const asked = await browser.get(to);
+      expect(asked.html).to.include('Undo 3 changes?').and.to.include('token.revoke by');
+      expect(await countOf('state=revoked'), 'only asked').to.equal(3);
+      expect((await browser.post(to, { reason: 'x'.repeat(201) })).status).to.equal(400);
+      expect((await browser.post(to, { reason: 'a mistake' })).html).to.include('3 changes undone.');
+      expect(await countOf('state=revoked')).to.equal(0);
+      const records = (await auditOf(daemon)).filter(({ action }) => action === 'token.reactivate');
+      expect(records.map(({ reason }) => reason)).to.deep.equal(['a mistake', 'a mistake', 'a mistake']);
+      expect((await browser.get(`batches/${MISSING}/undo`)).status).to.equal(404);
+      expect((await browser.post(`batches/${MISSING}/undo`)).status).to.equal(404);
+      const all = JSON.parse((await browser.get('audit/export?format=json&action=token.revoke')).html) as unknown[];
+      expect(all, 'a file has all records').to.have.length(3);
+    });
+  });
+
   it('list those whose change has an unknown result', async () => {
     await create(70, 'ci');
     const asked = await ask('q=ci');

@@ -1,8 +1,9 @@
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from '../../../console/columns/audit.js';
+import { shortId } from '../../../console/columns/cell-text.js';
 import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, exact } from '../../api/formats.js';
 import type { AuditQuery, WireAuditRecord } from '../../api/contract.js';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../../api/vocabulary.js';
+import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, UUID_PATTERN } from '../../api/vocabulary.js';
 import { exported, pagesOf } from '../export.js';
 import { allProjects, get, listPage, type PageRequest, parametersOf, periodOf, statusOf } from '../page-request.js';
 import { type Box, boxOf, boxRoute, combined, unknownSecret } from '../query-box.js';
@@ -10,7 +11,7 @@ import { withTokenId } from '../token-filter.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
 import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
-import { Link } from '../parts/frame.js';
+import { ConfirmLink, Link } from '../parts/frame.js';
 import { QueryBox, QueryHelp, QueryProblem } from '../parts/query-box.js';
 import { escapeBidi, Name, OutcomeMark, ProjectLink, Time, TokenLink } from '../parts/formats.js';
 import {
@@ -41,15 +42,24 @@ const SINCE = [
 
 function AuditPage({ records, next, query, projects, box, refused }: AuditProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'cursor' && value !== '');
+  const batch = batchIn(query);
   return (
     <>
-      <Heading title="Audit" />
+      {batch === null ? (
+        <Heading title="Audit" />
+      ) : (
+        <Heading
+          title="Batch"
+          path={<Link to="audit">Audit</Link>}
+          actions={<ConfirmLink to={`batches/${batch}/undo`}>Undo…</ConfirmLink>}
+        />
+      )}
       <ErrorNotice why={box.problem ? null : refused} />
       <AuditFilter query={query} projects={projects} box={box} />
       {records.length > 0 ? (
         <>
           <Exports to="audit/export" query={query} />
-          <RecordTable id="records" label="Audit records" records={records} hasSubjects />
+          <RecordTable id="records" label="Audit records" records={records} hasSubjects isGrouped={batch === null} />
         </>
       ) : (
         refused === null && <NoRecords isFiltered={isFiltered} />
@@ -101,15 +111,23 @@ function AuditFilter({ query, projects, box }: Pick<AuditProps, 'query' | 'proje
   );
 }
 
+/** The batch whose members the page shows; null for a list in which each batch is one row. */
+function batchIn(query: URLSearchParams): string | null {
+  const given = query.get('batch') ?? '';
+  return UUID_PATTERN.test(given) ? given : null;
+}
+
 interface RecordTableProps {
   id: string;
   label: string;
   records: readonly WireAuditRecord[];
   /** Whether the records are about several projects and tokens. */
   hasSubjects?: boolean;
+  /** Whether a record stands for all of its batch. */
+  isGrouped?: boolean;
 }
 
-export function RecordTable({ id, label, records, hasSubjects = false }: RecordTableProps) {
+export function RecordTable({ id, label, records, hasSubjects = false, isGrouped = false }: RecordTableProps) {
   if (records.length === 0) return <p className="faint">None.</p>;
   return (
     <Table
@@ -118,24 +136,33 @@ export function RecordTable({ id, label, records, hasSubjects = false }: RecordT
       noun="record"
       rows={records}
       keyOf={(record) => record.id}
-      columns={COLUMNS.filter((column) => hasSubjects || column.id !== 'target')}
+      columns={(isGrouped ? GROUPED : COLUMNS).filter((column) => hasSubjects || column.id !== 'target')}
     />
   );
 }
 
-/** What was done comes first, as the header of its row. */
-const COLUMNS = tableColumns(AUDIT_COLUMNS, {
-  action: ({ id, action, count }) => (
-    <Link to={`audit/${id}`}>{count === null ? action : `${action} × ${exact(count)}`}</Link>
-  ),
-  outcome: ({ outcome }) => <OutcomeMark outcome={outcome} />,
-  actor: (record) => (
-    <>
-      <Name>{actorShown(record)}</Name>{' '}
-      {record.client_ip === null ? null : <span className="faint">{record.client_ip}</span>}
-    </>
-  ),
-}).sort((one, other) => Number(other.id === 'action') - Number(one.id === 'action'));
+/** What was done comes first, as the header of its row. @param linkTo what the action leads to. */
+const columnsWith = (linkTo: (record: WireAuditRecord) => string) =>
+  tableColumns(AUDIT_COLUMNS, {
+    action: (record) => (
+      <Link to={linkTo(record)}>
+        {record.count === null ? record.action : `${record.action} × ${exact(record.count)}`}
+      </Link>
+    ),
+    outcome: ({ outcome }) => <OutcomeMark outcome={outcome} />,
+    actor: (record) => (
+      <>
+        <Name>{actorShown(record)}</Name>{' '}
+        {record.client_ip === null ? null : <span className="faint">{record.client_ip}</span>}
+      </>
+    ),
+  }).sort((one, other) => Number(other.id === 'action') - Number(one.id === 'action'));
+
+const COLUMNS = columnsWith(({ id }) => `audit/${id}`);
+/** A record that stands for several has no request of its own. */
+const GROUPED = columnsWith(({ id, batch, count, request_id: request }) =>
+  batch !== null && request === null && (count ?? 0) > 1 ? `audit?batch=${batch}` : `audit/${id}`,
+);
 
 function RecordPage({ record }: { record: WireAuditRecord }) {
   const { token, project } = subjectsOf(record);
@@ -154,6 +181,8 @@ function RecordPage({ record }: { record: WireAuditRecord }) {
           fact('Project', project, (it) => <ProjectLink project={it} />),
           fact('Token', token, (it) => <TokenLink token={it} />),
           fact('Secret', record.obfuscated, (secret) => <code>{secret}</code>),
+          fact('Batch', record.batch, (id) => <Link to={`audit?batch=${id}`}>{shortId(id)}</Link>),
+          fact('Undoes', record.undo_of, (id) => <Link to={`audit?batch=${id}`}>{shortId(id)}</Link>),
           fact('Request', record.request_id, idCode),
           fact('ID', record.id, idCode),
         ]}
@@ -176,7 +205,7 @@ function Details({ details }: { details: Record<string, unknown> }) {
 
 // ---- routes
 
-const FILTERS = ['action', 'outcome', 'actor', 'project_id', 'token_id'] as const;
+const FILTERS = ['action', 'outcome', 'actor', 'project_id', 'token_id', 'batch'] as const;
 
 async function filterOf({ client, query }: PageRequest, box: Box<'audit'>): Promise<AuditQuery> {
   const fields = await withTokenId(client, parametersOf(query, FILTERS));
@@ -195,7 +224,10 @@ export const auditRoutes = [
     const { client, query } = request;
     const projects = await allProjects(client);
     const box = await boxOf(client, query, 'audit', projects);
-    const { items, ...page } = await listPage(async () => client.auditRecords(await filterOf(request, box)));
+    const { items, ...page } = await listPage(async () => {
+      const filter = await filterOf(request, box);
+      return client.auditRecords({ ...filter, ...(filter.batch === undefined && { group: 'batch' }) });
+    });
     const refused = unknownSecret(query) ?? page.refused;
     return {
       title: 'Audit',

@@ -22,6 +22,7 @@ import { Heading } from '../parts/document.js';
 import { Link, RestOfPage } from '../parts/frame.js';
 import { escapeBidi, TokenLink } from '../parts/formats.js';
 import { SuccessNotice } from '../parts/common.js';
+import { UndoForm } from './batch.js';
 import { confirmPage } from './confirm.js';
 
 interface Result {
@@ -105,7 +106,8 @@ function Progress({ what, done, all }: { what: What; done: number; all: number }
 // A longer list would not be read. The list of tokens shows the others.
 const MAX_LISTED = 50;
 
-function Summary({ what, results }: { what: What; results: readonly Result[] }) {
+/** @param props.batch ID of all changes; null if they have none. */
+function Summary({ what, results, batch }: { what: What; results: readonly Result[]; batch: string | null }) {
   const { past } = WORDS[what];
   const of = (outcome: Result['outcome']) => results.filter((result) => result.outcome === outcome);
   const [changed, already, failed, unknown] = [of('changed'), of('already'), of('failed'), of('unknown')];
@@ -120,11 +122,12 @@ function Summary({ what, results }: { what: What; results: readonly Result[] }) 
         what={`It is unknown whether ${counted(unknown.length, 'token')} ${unknown.length === 1 ? 'was' : 'were'} ${past}. Check before you try again:`}
         results={unknown}
       />
-      <p className="buttons start">
+      <div className="buttons start">
         <Link to="tokens" className="button primary">
           Go to the tokens
         </Link>
-      </p>
+        {batch !== null && changed.length + unknown.length > 0 ? <UndoForm batch={batch} /> : null}
+      </div>
     </div>
   );
 }
@@ -310,7 +313,7 @@ async function* changeAll(
     unshown = 0;
     yield <Progress what={what} done={results.length} all={targets.length} />;
   }
-  yield <Summary what={what} results={results} />;
+  yield <Summary what={what} results={results} batch={client.batch ?? null} />;
 }
 
 async function change(request: PageRequest, wanted: BulkChange): Promise<PageResponse> {
