@@ -47,7 +47,7 @@ export interface View<T> {
   /** Labels for people, for fields whose names are not clear enough. */
   labels?: Readonly<Partial<Record<string, string>>>;
   /** Formatting for people, for fields whose raw values are hard to read. */
-  details?: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string>>>;
+  details?: Readonly<Partial<Record<string, (item: T, render: RenderOptions) => string | readonly string[]>>>;
 }
 
 interface Cell {
@@ -127,13 +127,16 @@ export async function lineOf<T>(
   return `${cells.join(GAP).trimEnd()}\n`;
 }
 
-/** A single item, with one line per field. */
+/** A single item, with one line per field, or several for a list. */
 export function detailOf<T>(item: T, view: View<T>, render: RenderOptions): string {
   const labelOf = (field: string) => view.labels?.[field] ?? field;
   const longest = Math.max(...view.fields.map((field) => labelOf(field).length));
-  const lines = view.fields.map((field) => {
-    const text = view.details?.[field]?.(item, render) ?? plain(item[field]);
-    return `${render.colors.dim(labelOf(field).padEnd(longest))}${GAP}${visible(text)}`.trimEnd();
+  const lines = view.fields.flatMap((field) => {
+    const texts = [view.details?.[field]?.(item, render) ?? plain(item[field])].flat();
+    return texts.map((text, at) => {
+      const label = (at === 0 ? labelOf(field) : '').padEnd(longest);
+      return `${render.colors.dim(label)}${GAP}${visible(text)}`.trimEnd();
+    });
   });
   return `${lines.join('\n')}\n`;
 }

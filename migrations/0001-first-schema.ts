@@ -182,7 +182,7 @@ async function createUsage(schema: Schema): Promise<void> {
   const counted = (names: readonly string[]) => names.map((name) => `${name} BIGINT NOT NULL DEFAULT 0`).join(', ');
   const counts = [
     ...['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'cache_read_tokens', 'cache_write_tokens'],
-    ...['upstream_refused', 'upstream_errors', 'cut', 'own_errors'],
+    ...['upstream_refused', 'cut'],
   ];
   // In text columns '' means "none", because a key cannot contain NULL. An ID begins with its hour and is built from what the row
   // counts, see daemon/core/usage.ts.
@@ -199,7 +199,7 @@ async function createUsage(schema: Schema): Promise<void> {
   await schema.createTableAs(
     'usage_sums',
     `kind ${text(16)}, from_ms BIGINT NOT NULL, project_id ${text(64)},
-     token_id ${text(64)}, model ${text(200)}, ${counted([...counts, 'refused', 'errors'])},
+     token_id ${text(64)}, model ${text(200)}, ${counted([...counts, 'refused', 'failed'])},
      PRIMARY KEY (kind, from_ms, project_id, token_id, model)`,
     inKeyOrder,
   );
@@ -209,8 +209,15 @@ async function createUsage(schema: Schema): Promise<void> {
   await schema.createTableAs(
     'usage_minutes',
     `from_ms BIGINT NOT NULL, token_id ${text(64)}, project_id ${text(64)}, model ${text(200)},
-     ${counted(['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'upstream_refused', 'cut', 'own_errors', 'refused', 'errors'])},
+     ${counted(['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'refused', 'upstream_refused', 'failed', 'cut'])},
      ${times.join(', ')}, PRIMARY KEY (from_ms, token_id, project_id, model)`,
+    inKeyOrder,
+  );
+  // Why requests of the last hour failed.
+  await schema.createTableAs(
+    'usage_causes',
+    `from_ms BIGINT NOT NULL, project_id ${text(64)}, token_id ${text(64)}, cause ${text(64)},
+     ${counted(['requests'])}, PRIMARY KEY (from_ms, project_id, token_id, cause)`,
     inKeyOrder,
   );
   // The last committed flush of each instance.

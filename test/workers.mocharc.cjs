@@ -19,6 +19,7 @@ const QUICK = [
 const FILES = [
   ...QUICK,
   'core/events.test',
+  'core/failures-agree.test',
   'core/model-names.test',
   'core/reads.test',
   'core/realtime.test',
@@ -34,6 +35,7 @@ const FILES = [
   'faults/g-rfc.test',
   'faults/g-stored.test',
   'http/manage/cache-management.test',
+  'http/manage/incidents.test',
   'http/proxy/bodies.test',
   'http/proxy/cors.test',
   'http/proxy/cut-streams.test',

@@ -6,6 +6,7 @@ import { moment } from '../../console/span.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { EventQuery, EventStreamQuery, WireEvent } from '../../daemon/api/contract.js';
 import {
+  ALL_FAILURES,
   ERROR_CODE_PATTERN,
   EVENT_KINDS,
   MODEL_PART_PATTERN,
@@ -42,7 +43,7 @@ const took: Kind<string> = {
 
 const filters = {
   ...onlyIds,
-  failed: flag('--failed', 'only requests that failed, for whatever reason'),
+  failed: flag('--failed', 'only failures: refused, failed and cut requests'),
   status: value('--status <LIST>', statuses, 'only requests with these status codes, for example 429 or 4xx,5xx'),
   code: value(
     '--code <LIST>',
@@ -68,12 +69,12 @@ const filters = {
 function filterIn({ failed, status, code, outcome, model, tookOver, kind, ...others }: Values<typeof filters>) {
   if (failed && outcome !== undefined)
     throw usage('--failed and --outcome exclude each other', {
-      advice: "Use one of them; --failed is --outcome '!ok'",
+      advice: `Use one of them; --failed is --outcome '${ALL_FAILURES}'`,
     });
   const ids = idsIn(others);
   return async (client: ManagementClient): Promise<EventStreamQuery> => ({
     ...(await ids(client)),
-    ...(failed && { outcome: '!ok' }),
+    ...(failed && { outcome: ALL_FAILURES }),
     ...(status !== undefined && { status }),
     ...(code !== undefined && { code }),
     ...(outcome !== undefined && { outcome }),

@@ -1,6 +1,6 @@
 /** `llmp status`: the health of a daemon on one screen. */
-import type { WireStatus } from '../../daemon/api/contract.js';
-import type { ManagementClient } from '../../daemon/api/client.js';
+import type { WireIncidents, WireStatus } from '../../daemon/api/contract.js';
+import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import { counted, relativeTime } from '../../daemon/api/formats.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
@@ -8,6 +8,7 @@ import { flag } from '../option.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
 import type { RenderOptions, View } from '../../console/table.js';
+import { NOTHING_WRONG, type Problem, problemShown, problemsIn } from '../../console/problems.js';
 import { stateShown } from '../../console/columns/cell-text.js';
 
 /** Fields of the status that need a management token. */
@@ -27,8 +28,14 @@ type Fact = (typeof FACTS)[number];
 /** Null for unknown values. */
 type Facts = { [Name in Fact]: WireStatus[Name] | null };
 
+/** What is wrong, as in the terminal UI; null if it is unknown. */
+interface Wrong {
+  problems: readonly Omit<Problem, 'id'>[] | null;
+}
+
 /** The shown status. `unreachable` occurs with --watch only; without it the command fails. */
-type Status = { server: string } & Omit<Health, 'status'> & { status: Health['status'] | 'unreachable' } & Facts;
+type Status = { server: string } & Omit<Health, 'status'> & { status: Health['status'] | 'unreachable' } & Facts &
+  Wrong;
 
 /**
  * Exit codes: 9 if the daemon is not ready (a failed check), 8 if it is ready but its management API fails, and 6 if it does not
@@ -55,10 +62,10 @@ export const statusCommand = command({
 
     const fetchStatus = async (signal?: AbortSignal) => {
       const health = await healthOf(connection, signal);
-      const known = (facts: Facts): Status => ({ server: shown, ...health, ...facts });
+      const known = (facts: Facts & Wrong): Status => ({ server: shown, ...health, ...facts });
       try {
         const client = await (operator ??= operatorOf(invocation));
-        return { item: known(client ? factsOf(await client.status(signal)) : NO_FACTS), failure: null };
+        return { item: known(client ? await factsFrom(client, signal) : NO_FACTS), failure: null };
       } catch (error) {
         return { item: known(NO_FACTS), failure: failureOf(error, server) };
       }
@@ -96,10 +103,27 @@ async function operatorOf({
 
 const UNREACHABLE_HEALTH = { status: 'unreachable' as const, missing: [], degraded: [], uptime_s: null, checks: {} };
 
-const NO_FACTS = Object.fromEntries(FACTS.map((name) => [name, null])) as unknown as Facts;
+const NO_FACTS = Object.fromEntries([...FACTS, 'problems'].map((name) => [name, null])) as unknown as Facts & Wrong;
 
-const factsOf = (status: WireStatus) =>
-  Object.fromEntries(FACTS.map((name) => [name, status[name]])) as unknown as Facts;
+async function factsFrom(client: ManagementClient, signal?: AbortSignal): Promise<Facts & Wrong> {
+  const [status, incidents] = await Promise.all([client.status(signal), incidentsFrom(client, signal)]);
+  const found = problemsIn(status, incidents).map(({ id: _, ...problem }) => problem);
+  const problems = incidents === null && found.length === 0 ? null : found;
+  return { ...Object.fromEntries(FACTS.map((name) => [name, status[name]])), problems } as Facts & Wrong;
+}
+
+/** Null while the database is unavailable, as the counts in the status are. */
+async function incidentsFrom(client: ManagementClient, signal?: AbortSignal): Promise<WireIncidents | null> {
+  try {
+    return await client.incidents(signal);
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 503) return null;
+    throw error;
+  }
+}
+
+/** Lines of problems, which leave room for the rest on one screen. */
+const MAX_PROBLEMS = 8;
 
 const listedOr = (nothing: string, names: readonly string[]) => (names.length === 0 ? nothing : names.join(', '));
 /** The text of a fact; `unknown` without a management token, or if the daemon could not count. */
@@ -115,12 +139,18 @@ const ms = (value: number | null) => (value === null ? '?' : `${Math.round(value
 
 const statusView: View<Status> = {
   idOf: ({ server }) => server,
-  fields: ['server', 'status', 'missing', 'degraded', 'uptime_s', 'checks', ...FACTS],
+  fields: ['server', 'status', 'problems', 'missing', 'degraded', 'uptime_s', 'checks', ...FACTS],
   columns: [],
   isReport: true,
   labels: { uptime_s: 'uptime', event_bus: 'events' },
   details: {
     status: ({ status }, { ascii }) => `${status === 'ready' ? (ascii ? '*' : '●') : ascii ? 'x' : '✗'} ${status}`,
+    problems: ({ problems }) => {
+      if (problems === null) return 'unknown';
+      if (problems.length === 0) return NOTHING_WRONG;
+      const lines = problems.slice(0, MAX_PROBLEMS).map(problemShown);
+      return problems.length > MAX_PROBLEMS ? [...lines, `and ${problems.length - MAX_PROBLEMS} more`] : lines;
+    },
     missing: ({ missing }) => listedOr('nothing', missing.map(withSpaces)),
     degraded: ({ degraded }) => listedOr('nothing', degraded.map(withSpaces)),
     uptime_s: ({ uptime_s }, render) =>
@@ -152,7 +182,7 @@ const statusView: View<Status> = {
       }),
     requests: (it) =>
       factShown(it, 'requests', ({ in_flight: inFlight, per_second: rate, errors_per_second: errors }) => {
-        return `${rate.toFixed(1)}/s, errors ${errors.toFixed(1)}/s, ${inFlight} in flight`;
+        return `${rate.toFixed(1)}/s, failures ${errors.toFixed(1)}/s, ${inFlight} in flight`;
       }),
     cache: (it) =>
       factShown(it, 'cache', ({ backend, hit_ratio: ratio }) => {

@@ -49,7 +49,7 @@ const list = command({
       "only tokens that have used more or less of their cap, for example '>90%'",
     ),
     idle: value('--idle <TIME>', idleTime, 'only tokens that were not used for this time, for example 30d'),
-    errors: value('--errors <N>', errorCount, 'only tokens with more errors than this since yesterday (UTC)'),
+    errors: value('--errors <N>', errorCount, 'only tokens with more failures than this since yesterday (UTC)'),
     model: value(
       '--model <NAME>',
       modelName,

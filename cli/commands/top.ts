@@ -2,7 +2,8 @@
 import { integer, oneOf } from '../../config/kinds.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { topWords } from '../../console/query/top-terms.js';
-import { moreRowsOf, PERIODS } from '../../daemon/api/top-words.js';
+import { isOfModels, moreRowsOf, PERIODS } from '../../daemon/api/top-words.js';
+import { text } from '../../console/columns/column.js';
 import { topColumns, topFields } from '../../console/columns/top.js';
 import type { View } from '../../console/table.js';
 import { tableColumns } from '../../console/views.js';
@@ -27,7 +28,7 @@ export const topCommand = command({
   path: ['top'],
   summary: 'list the busiest tokens, projects or models',
   examples: [
-    ['top', 'list the tokens with the most errors in the last hour'],
+    ['top', 'list the tokens with the most failures in the last hour'],
     ['top model --window 24h --sort tokens', 'list the models of each project that used the most model tokens'],
     ['top project --sort p95 --watch', 'refresh every 2 seconds; slow projects come first'],
     ["top token 'project:web ci' -o csv", 'list tokens of a project whose name contains ci, for a spreadsheet'],
@@ -47,7 +48,7 @@ export const topCommand = command({
     sort: value(
       '--sort <FIELD>',
       oneOf(...TOP_SORTS),
-      `sort by ${TOP_SORTS.join(', ')}, the largest first; tokens are model tokens (default: errors, for models tokens)`,
+      `sort by ${TOP_SORTS.join(', ')}, the largest first; errors are failures, tokens are model tokens (default: errors, for models tokens)`,
     ),
     ...onlyProject,
     limit: value(
@@ -70,7 +71,7 @@ export const topCommand = command({
     const selected = await ids(client);
     const { query: given, matches } = await queryIn([words.filter.trim()], 'top', client);
     const by = words.by ?? options.by ?? 'token';
-    const sort = options.sort ?? (by === 'model' ? 'tokens' : 'errors');
+    const sort = options.sort ?? (isOfModels(by) ? 'tokens' : 'errors');
     const limit = options.limit ?? DEFAULT_LIMIT;
     const isSelection = words.filter.trim() !== '';
     const [window = '1h'] = windows;
@@ -89,7 +90,7 @@ export const topCommand = command({
     };
     if (options.watch) return watchTop(read, view, invocation);
     const top = await output.during('waiting for the list', read());
-    await output.list(top.rows, view, top);
+    await output.list(top.rows, isSelection ? view : withTotal(view, top), top);
     // That there are more rows than --limit is no news.
     const more = options.limit === undefined ? moreRowsOf(top) : null;
     if (more !== null) output.warn(more);
@@ -99,24 +100,43 @@ export const topCommand = command({
   },
 });
 
+/** A row for people. The label replaces the name of a row that sums up all requests. */
+type TopRow = WireTopRow & { label?: string };
+
 /** @param sort what the rows are sorted by, which is always shown. */
-function topView(by: TopDimension, window: TopWindow, sort: TopSort): View<WireTopRow> {
+function topView(by: TopDimension, window: TopWindow, sort: TopSort): View<TopRow> {
   return {
     // A model belongs to several projects, so its name alone does not identify a row.
     idOf: (row) =>
       by === 'token'
         ? (row.token_id ?? '-')
-        : [row.project_id, ...(by === 'model' ? [row.model ?? '-'] : [])].join(' '),
+        : [row.project_id ?? [], isOfModels(by) ? (row.model ?? '-') : []].flat().join(' '),
     fields: topFields(by),
-    columns: tableColumns<WireTopRow>(
-      topColumns(by, window).map((column) => (column.sort === sort ? { ...column, rank: 0 } : column)),
+    columns: tableColumns<TopRow>(
+      topColumns(by, window).map((column) => ({
+        ...column,
+        rank: column.sort === sort ? 0 : column.rank,
+        cell: (row, nowMs) =>
+          row.label === undefined || !NAMES.includes(column.id)
+            ? column.cell(row, nowMs)
+            : text(column.id === 'name' ? row.label : '', 'dim'),
+      })),
     ),
   };
 }
 
+/** What the total does not have. */
+const NAMES: readonly string[] = ['name', 'project', 'last_use', 'id'];
+
+/** The total is of all requests, also those with an unknown token. */
+const withTotal = (view: View<TopRow>, { total, rows }: WireTop): View<TopRow> => ({
+  ...view,
+  summary: () => (rows.length === 0 ? [] : [{ ...total, last_used_at: '', label: 'total' }]),
+});
+
 async function watchTop(
   read: (signal: AbortSignal) => Promise<WireTop>,
-  view: View<WireTopRow>,
+  view: View<TopRow>,
   invocation: Pick<Invocation, 'shell' | 'output' | 'server'>,
 ): Promise<number> {
   const { watch } = await import('../watch.js');

@@ -6,7 +6,7 @@ import type { TableColumn, View } from '../../console/table.js';
 import { tableColumns } from '../../console/views.js';
 import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { exact } from '../../daemon/api/formats.js';
-import type { UsageDimension } from '../../daemon/api/vocabulary.js';
+import { FAILURE_KINDS, type UsageDimension } from '../../daemon/api/vocabulary.js';
 
 // A bar gives way to figures.
 const BAR_RANK = 4.5;
@@ -95,7 +95,7 @@ const isMeasured = (field: string, measured: SortField) =>
 /** A bar beside what it measures. Sums of several lines have none: they would make the others too short to compare. */
 function barColumn(lines: readonly WireUsageLine[], measured: SortField): TableColumn<UsageRow> {
   const most = Math.max(1, ...lines.map((line) => amountOf(line, measured)));
-  const isGood = !['refused', 'errors', 'upstream_refused', 'upstream_errors', 'cut'].includes(measured);
+  const isGood = !['errors', ...FAILURE_KINDS].some((one) => one === measured);
   return {
     title: '',
     rank: BAR_RANK,

@@ -27,7 +27,7 @@ export const usageCommand = command({
   summary: 'report requests and model tokens',
   examples: [
     ['usage --by token,model', 'report the last 7 days by token and model'],
-    ['usage --by token --sort errors --top 10', 'report the 10 tokens with the most errors'],
+    ['usage --by token --sort errors --top 10', 'report the 10 tokens with the most failures'],
     ['usage --by day --since 30d --project-id web', 'report 30 days of a project by day'],
     ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'report a month, for a spreadsheet'],
   ],

@@ -163,16 +163,17 @@ async function terms(
 
 /** What a row stands for and the window, which come before the query of `llmp top`: those that the line does not have yet. */
 async function firstWordsOfTop({ args, given }: Line): Promise<Candidate[]> {
-  const [{ topWords }, { TOP_DIMENSIONS, TOP_WINDOWS }] = await Promise.all([
+  const [{ topWords }, { TOP_DIMENSIONS, TOP_WINDOWS }, { PLURALS }] = await Promise.all([
     import('../../console/query/top-terms.js'),
     import('../../daemon/api/vocabulary.js'),
+    import('../../daemon/api/top-words.js'),
   ]);
   const { by, window, filter } = topWords(args.join(' '));
   if (filter.trim() !== '') return [];
   const dimensions = by === null && given.by === undefined ? TOP_DIMENSIONS : [];
   const windows = window === null && given.window === undefined && given.since === undefined ? TOP_WINDOWS : [];
   return [
-    ...dimensions.map((word) => ({ word, meaning: `the busiest ${word}s` })),
+    ...dimensions.map((word) => ({ word, meaning: `the busiest ${PLURALS[word]}` })),
     ...windows.map((word) => ({ word, meaning: 'how far back' })),
   ];
 }

@@ -77,7 +77,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         'expires:>2030-01-31': 'Expires after a day or time in UTC.',
         'idle:>30d': 'Nobody has used it for 30 days; a token that was never used counts from its creation.',
         'created:<7d': 'Was created less than 7 days ago. With a day or time, `<` means before it.',
-        'errors:>10': 'Had more errors than this since yesterday (UTC).',
+        'errors:>10': 'Had more failures than this since yesterday (UTC).',
         'model:gpt-4o': 'Was used since yesterday (UTC) for a model with this text in its name.',
         'used:>90%': 'Has used more than this share of its cap.',
       }),

@@ -228,14 +228,14 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   usage: {
     description: [
-      'Sums requests, cache hits, refusals, errors, and the model tokens that the provider reports. A streamed chat completion reports model tokens only if its client requests stream_options.include_usage. The daemon writes usage every five seconds and keeps it for `USAGE_RETENTION`.',
+      'Sums requests, cache hits, failures by kind, and the model tokens that the provider reports. A streamed chat completion reports model tokens only if its client requests stream_options.include_usage. The daemon writes usage every five seconds and keeps it for `USAGE_RETENTION`.',
     ],
     seeAlso: SETTINGS,
   },
   top: {
     description: [
-      'Lists the tokens, projects or models with the most errors, requests or model tokens of the last 5 minutes, hour or 24 hours. A row of `model` is a pair of model and project. The figures are those of all instances with the same database. In 24 hours there are no durations.',
-      'The columns of the error kinds: `llmp` refused the request or failed, the provider responded with `4xx` or `5xx` (or did not complete its response), or a revocation `cut` the request. The durations are until the response of the provider started.',
+      'Lists the tokens, projects or models with the most failures, requests or model tokens of the last 5 minutes, hour or 24 hours. A row of `model` is a pair of model and project, one of `model_total` a model over all projects. The last line is the total of all requests. The figures are those of all instances with the same database. In 24 hours there are no durations.',
+      'The kinds of failures: llmp `refused` the request, the provider refused it (`provider refused`), it `failed`, or a revocation `cut` it off after it had begun. The durations are until the response of the provider started.',
       'A query with words or `model:` selects among the first 200 rows. For older requests use llmp-usage(1).',
     ],
     seeAlso: ['llmp-usage(1)', 'llmp-tui(1)'],
@@ -272,7 +272,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   status: {
     description: [
-      'Shows the results of the health probes. With a management token it also shows the numbers of projects and tokens, and the state of the database, the cache, the audit log and the provider.',
+      'Shows the results of the health probes. With a management token it also shows what is wrong with the traffic of the last 15 minutes, why, and what to do; the numbers of projects and tokens; and the state of the database, the cache, the audit log and the provider.',
     ],
     exitStatus: '9 if the daemon is not ready. For other codes see llmp(1).',
   },

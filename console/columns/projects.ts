@@ -70,9 +70,9 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
     cell: ({ requests_24h: requests }) => count(requests),
   },
   errors: {
-    title: 'Errors, 24 h',
-    shortTitle: 'ERR 24H',
-    what: 'failed and refused requests in the last 24 hours',
+    title: 'Failures, 24 h',
+    shortTitle: 'FAIL 24H',
+    what: 'failures in the last 24 hours: refused, failed and cut requests',
     rank: 3,
     width: 9,
     alignRight: true,

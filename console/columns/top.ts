@@ -1,6 +1,7 @@
 /** The fields and columns of the busiest tokens, projects or models. */
 import type { WireTopRow } from '../../daemon/api/contract.js';
-import { errorKinds, lastUseShown } from '../../daemon/api/top-words.js';
+import { failureKinds } from '../../daemon/api/failure-words.js';
+import { isOfModels, lastUseShown } from '../../daemon/api/top-words.js';
 import type { TopDimension, TopWindow } from '../../daemon/api/vocabulary.js';
 import { type Cell, columnsOf, count, failures, ON_REQUEST, text, TREND_COLUMNS } from './column.js';
 
@@ -8,6 +9,7 @@ const IDENTITIES: Record<TopDimension, readonly (keyof WireTopRow)[]> = {
   token: ['token_id', 'token_name', 'project_id', 'project_name'],
   project: ['project_id', 'project_name'],
   model: ['model', 'project_id', 'project_name'],
+  model_total: ['model'],
 };
 
 const FIGURES = [
@@ -16,7 +18,7 @@ const FIGURES = [
   'errors',
   'refused',
   'upstream_refused',
-  'upstream_errors',
+  'failed',
   'cut',
   'prompt_tokens',
   'completion_tokens',
@@ -28,16 +30,22 @@ const FIGURES = [
 /** What the rows are, and their figures, in the order of exports. */
 export const topFields = (by: TopDimension): (keyof WireTopRow)[] => [...IDENTITIES[by], ...FIGURES];
 
+const MODEL = {
+  title: 'Model',
+  cell: ({ model }: WireTopRow): Cell => (model ? text(model) : text('no model', 'dim')),
+};
+
 const NAMES: Record<TopDimension, { title: string; cell: (row: WireTopRow) => Cell }> = {
   token: {
     title: 'Token',
     cell: ({ token_id: id = '', token_name: name = null }) => ({ kind: 'token', of: { id, name } }),
   },
   project: { title: 'Project', cell: projectCell },
-  model: { title: 'Model', cell: ({ model }) => (model ? text(model) : text('no model', 'dim')) },
+  model: MODEL,
+  model_total: MODEL,
 };
 
-function projectCell({ project_id: id, project_name: name }: WireTopRow): Cell {
+function projectCell({ project_id: id = '', project_name: name = null }: WireTopRow): Cell {
   return { kind: 'project', of: { id, name } };
 }
 
@@ -73,25 +81,25 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
       cell: ({ requests }) => count(requests),
     },
     errors: {
-      title: 'Errors',
-      what: 'requests that were refused, failed or ended by a revocation',
+      title: 'Failures',
+      what: 'requests that llmp or the provider refused, that failed, or that a revocation cut off',
       rank: 0,
-      width: 6,
+      width: 8,
       alignRight: true,
       sort: 'errors',
       cell: ({ errors }) => failures(errors),
     },
     kinds: {
-      title: 'Error kinds',
-      what: 'errors by who caused them',
+      title: 'Failure kinds',
+      what: 'failures by kind; refused: by llmp',
       rank: 7,
-      width: [16, 40],
-      cell: (row) => ({ kind: 'counts', counts: errorKinds(row) }),
+      width: [16, 48],
+      cell: (row) => ({ kind: 'counts', counts: failureKinds(row) }),
     },
     model_tokens: {
       title: 'Model tokens',
       what: 'model tokens in prompts and responses',
-      rank: by === 'model' ? 0 : 4,
+      rank: isOfModels(by) ? 0 : 4,
       width: 12,
       alignRight: true,
       sort: 'tokens',
@@ -125,7 +133,7 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
     },
     trend: {
       title: 'Trend',
-      what: 'requests over time; a part with errors has the color of errors',
+      what: 'requests over time; a part with failures has their color',
       rank: 5,
       width: TREND_COLUMNS,
       cell: ({ history, error_history: errors }) => ({ kind: 'trend', history, errors }),
@@ -136,7 +144,7 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
       shownBy: ON_REQUEST,
       rank: 10,
       width: 8,
-      cell: ({ token_id: token, project_id: project }) => ({ kind: 'id', id: token ?? project }),
+      cell: ({ token_id: token, project_id: project }) => ({ kind: 'id', id: token ?? project ?? '' }),
     },
     hits: {
       title: 'Hits',
@@ -166,5 +174,5 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
       cell: ({ completion_tokens: tokens }) => count(tokens),
     },
   });
-  return all.filter(({ id }) => by !== 'project' || id !== 'project');
+  return all.filter(({ id }) => id !== 'project' || by === 'token' || by === 'model');
 };

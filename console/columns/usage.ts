@@ -1,6 +1,7 @@
 /** The fields and columns of the usage report. */
 import type { WireUsageLine } from '../../daemon/api/contract.js';
-import type { UsageDimension } from '../../daemon/api/vocabulary.js';
+import { FAILURE_TITLES } from '../../daemon/api/failure-words.js';
+import { FAILURE_KINDS, type FailureKind, type UsageDimension } from '../../daemon/api/vocabulary.js';
 import { type Cell, type Column, count, text } from './column.js';
 
 type Field = keyof WireUsageLine;
@@ -13,15 +14,16 @@ const IDENTITIES = {
   day: ['day'],
 } as const satisfies Record<UsageDimension, readonly Field[]>;
 
+/** The parts of the failures. */
+const KIND_RANKS: Record<FailureKind, number> = { refused: 3, upstream_refused: 5, failed: 3.2, cut: 6 };
+const OF_KINDS = FAILURE_KINDS.map((field) => ({ field, title: FAILURE_TITLES[field], rank: KIND_RANKS[field] }));
+
 /** The counts of a line. If the terminal is too narrow, those with the highest rank are left out first. */
 export const USAGE_COUNTS = [
   { field: 'requests', title: 'Requests', rank: 0 },
   { field: 'hits', title: 'Cache hits', shortTitle: 'HITS', rank: 4 },
-  { field: 'refused', title: 'Refused', rank: 3 },
-  { field: 'errors', title: 'Errors', rank: 1 },
-  { field: 'upstream_refused', title: 'Upstream refused', shortTitle: 'UPSTREAM 4XX', rank: 3 },
-  { field: 'upstream_errors', title: 'Upstream errors', shortTitle: 'UPSTREAM 5XX', rank: 5 },
-  { field: 'cut', title: 'Cut', rank: 6 },
+  { field: 'errors', title: 'Failures', rank: 1 },
+  ...OF_KINDS,
   { field: 'prompt_tokens', title: 'Prompt tokens', shortTitle: 'PROMPT', rank: 1 },
   { field: 'completion_tokens', title: 'Completion tokens', shortTitle: 'COMPLETION', rank: 1 },
   // Of prompt tokens. Shown if there are some.

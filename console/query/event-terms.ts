@@ -1,7 +1,7 @@
 /** How the terms of a line become a query for events, and a predicate. */
 import type { EventStreamQuery, WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { causeOf } from '../../daemon/api/request-outcome.js';
-import { REQUEST_EVENT_KIND, tookMs } from '../../daemon/api/vocabulary.js';
+import { FAILED_OUTCOMES, REQUEST_EVENT_KIND, tookMs } from '../../daemon/api/vocabulary.js';
 import { keysOf } from './keys.js';
 import { fitsChoice, fitsPart, fitsWords, type Selection, TermReader, unique } from './reader.js';
 import type { Term } from './terms.js';
@@ -27,7 +27,7 @@ export function eventReading(terms: readonly Term[], { projects, tokens }: Known
   const ofTokens = reader.choice('token', values.tokenIn(tokens));
   const query = {
     status: listed(status.wanted),
-    // Only failures have a cause, which the API does not filter by.
+    // What is ok has no cause, unless its client left. The API does not filter by it.
     outcome: selected(outcomes) ?? (causes.wanted.length > 0 ? '!ok' : undefined),
     code: selected(codes),
     model: selected(models),
@@ -51,10 +51,10 @@ export function eventReading(terms: readonly Term[], { projects, tokens }: Known
   return reader.reading(query, (event) => tests.every((test) => test(event)));
 }
 
-/** `failed` stands for all outcomes but one. */
+/** `failed` stands for the outcomes of all failures. */
 function withFailures({ wanted, unwanted }: Selection): Selection {
   const expanded = (names: readonly string[]) =>
-    names.flatMap((name) => (name === values.FAILED ? values.FAILED_OUTCOMES : [name]));
+    names.flatMap((name) => (name === values.FAILED ? FAILED_OUTCOMES : [name]));
   return { wanted: unique(expanded(wanted)), unwanted: unique(expanded(unwanted)) };
 }
 

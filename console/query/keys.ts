@@ -21,7 +21,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
         { name: 'expires', what: 'for example <2h or >7d', values: spans('<1h', '<1d', '<7d', '>7d', '>30d') },
         { name: 'idle', what: 'not used for, for example >30d', values: spans('>7d', '>30d', '>90d') },
         { name: 'created', what: 'for example <7d ago', values: spans('<1h', '<1d', '<7d', '>30d', '>90d') },
-        { name: 'errors', what: 'since yesterday (UTC), for example >10', values: spans('>0', '>10', '>100') },
+        { name: 'errors', what: 'failures since yesterday (UTC), for example >10', values: spans('>0', '>10', '>100') },
         model('a part of its name, since yesterday (UTC)'),
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
       ];

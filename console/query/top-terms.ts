@@ -14,8 +14,8 @@ export function topReading(terms: readonly Term[], { projects }: KnownNames): Te
   const hasWords = fitsWords(reader);
   const query = { project_id: reader.only('project', values.projectIn(projects)) };
   return reader.reading(query, ({ token_id, token_name, project_id, project_name, model }: WireTopRow) => {
-    const texts = [token_name ?? null, project_name, model ?? null];
-    return isModel(model ?? null) && hasWords(texts, [token_id ?? null, project_id]);
+    const texts = [token_name ?? null, project_name ?? null, model ?? null];
+    return isModel(model ?? null) && hasWords(texts, [token_id ?? null, project_id ?? null]);
   });
 }
 

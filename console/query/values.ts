@@ -83,9 +83,8 @@ const REQUEST_OUTCOMES: Record<RequestOutcome, string> = {
   revoked: 'its token was revoked meanwhile',
   drained: 'the daemon stopped',
 };
-/** Stands for all of the following. */
+/** Stands for the outcomes of all failures. */
 export const FAILED = 'failed';
-export const FAILED_OUTCOMES = Object.keys(REQUEST_OUTCOMES).filter((name) => name !== 'ok');
 
 const KINDS: Record<EventKind, string> = {
   'request.completed': 'a request completed',
@@ -122,7 +121,7 @@ export const action = oneOf('action', ACTIONS);
 export const actor = oneOf('actor', ACTORS);
 export const outcome = oneOf('outcome', OUTCOMES);
 export const kind = oneOf('kind', KINDS);
-export const requestOutcome = oneOf('outcome', { [FAILED]: 'every outcome except ok', ...REQUEST_OUTCOMES });
+export const requestOutcome = oneOf('outcome', { [FAILED]: 'all failures, of every kind', ...REQUEST_OUTCOMES });
 
 /** Resolves a project by its name, which is unique, or by its id or a prefix of at least six characters. */
 export function projectIn(projects: KnownNames['projects']): ValueResolver {

@@ -112,7 +112,7 @@ const FIELD_LABELS: Readonly<Record<string, string>> = {
   upstream_base_url: 'the base URL',
   used_over: 'the percentage used',
   idle_over: 'the time without use',
-  errors_over: 'the number of errors',
+  errors_over: 'the number of failures',
   url: 'the path',
   q: 'the search text',
   'X-Audit-Reason': 'the reason',

@@ -168,6 +168,7 @@ export class ManagementClient {
   readonly events = this.#method('streamEvents');
   readonly cache = this.#method('readCache');
   readonly purgeCache = this.#method('purgeCache');
+  readonly incidents = this.#method('readIncidents');
   readonly status = this.#method('readStatus');
   readonly migrations = this.#method('readMigrations');
   readonly migrateUp = this.#method('migrateUp');

@@ -7,6 +7,7 @@ import { projects } from './operations/projects.js';
 import { tokens } from './operations/tokens.js';
 import { usage } from './operations/usage.js';
 import { top } from './operations/top.js';
+import { incidents } from './operations/incidents.js';
 import { audit } from './operations/audit.js';
 import { batches } from './operations/batches.js';
 import { events } from './operations/events.js';
@@ -19,6 +20,7 @@ const all = {
   ...tokens,
   ...usage,
   ...top,
+  ...incidents,
   ...audit,
   ...batches,
   ...events,

@@ -56,7 +56,12 @@ export function whyFailed({ outcome, error, status }: Ended): string | null {
 export interface Cause {
   why: string;
   remedy?: string;
+  /** Whether it concerns the whole project, whichever of its tokens is used. */
+  isOfProject?: true;
 }
+
+/** The provider does not accept the key of the project. */
+export const KEY_REFUSED = 'key refused';
 
 /** By the codes of llmp. Other codes of llmp speak for themselves. */
 const CAUSES: ReadonlyMap<string, Cause> = new Map(
@@ -68,25 +73,55 @@ const CAUSES: ReadonlyMap<string, Cause> = new Map(
     credential_in_query: { why: 'token in the URL', remedy: 'the client has to send it in a header' },
     request_limit_reached: { why: 'cap spent', remedy: 'issue another token, because a cap cannot be changed' },
     rate_limited: { why: 'rate limit', remedy: 'if the requests are wanted, raise the rate limits in the settings' },
-    project_inactive: { why: 'project off', remedy: 'activate the project' },
-    unavailable: { why: 'llmp unavailable', remedy: 'run `llmp doctor`' },
-    internal: { why: 'error in llmp', remedy: 'look for the ID of the request in the log of the daemon' },
+    project_inactive: { why: 'project off', remedy: 'activate the project', isOfProject: true },
+    unavailable: { why: 'llmp unavailable', remedy: 'run `llmp doctor`', isOfProject: true },
+    internal: {
+      why: 'error in llmp',
+      remedy: 'look for the ID of the request in the log of the daemon',
+      isOfProject: true,
+    },
     not_cached: { why: 'not cached', remedy: 'the client asked for a stored response only' },
-    loop_detected: { why: 'loop', remedy: 'correct the base URL of the project, which leads back to llmp' },
-    upstream_key_rejected: { why: 'key refused', remedy: 'give the project a key that its provider accepts' },
-    upstream_unreachable: { why: 'provider unreachable', remedy: 'check the base URL of the project, and the network' },
-    upstream_timeout: { why: 'provider timed out' },
-    upstream_malformed: { why: 'malformed response', remedy: 'check that the base URL is that of a provider' },
+    loop_detected: {
+      why: 'loop',
+      remedy: 'correct the base URL of the project, which leads back to llmp',
+      isOfProject: true,
+    },
+    upstream_key_rejected: {
+      why: KEY_REFUSED,
+      remedy: 'give the project a key that its provider accepts',
+      isOfProject: true,
+    },
+    upstream_unreachable: {
+      why: 'provider unreachable',
+      remedy: 'check the base URL of the project, and the network',
+      isOfProject: true,
+    },
+    upstream_timeout: { why: 'provider timed out', isOfProject: true },
+    upstream_malformed: {
+      why: 'malformed response',
+      remedy: 'check that the base URL is that of a provider',
+      isOfProject: true,
+    },
   }),
 );
 
 const EXPIRED: Cause = { why: 'expired', remedy: 'issue the token again, because its expiry cannot be changed' };
 const REVOKED: Cause = { why: 'revoked', remedy: 'reactivate the token, or issue another one' };
 
+const REVOKED_MEANWHILE: Cause = { ...REVOKED, why: 'revoked meanwhile' };
+const TIMED_OUT: Cause = { why: 'provider timed out', isOfProject: true };
+
 const PROVIDER_LIMIT: Cause = {
   why: 'provider rate limit',
   remedy: "the limit is that of the project's key: send less, or have the provider raise it",
 };
+const PROVIDER_ERROR: Cause = {
+  why: 'provider error',
+  remedy: 'see the status page of the provider; clients may try again',
+  isOfProject: true,
+};
+const BROKEN_OFF: Cause = { why: 'response broke off', isOfProject: true };
+const STOPPED: Cause = { why: 'daemon stopped', isOfProject: true };
 const PROVIDER_REFUSED: Cause = { why: 'provider refused', remedy: 'the response to the client says why' };
 
 const OF_STATES: Readonly<Record<WireTokenState, Cause | undefined>> = {
@@ -105,6 +140,16 @@ export const COMMON_CAUSES = [REVOKED, EXPIRED, ...CAUSES.values(), PROVIDER_LIM
   ({ why }) => why,
 );
 
+const BY_WHY: ReadonlyMap<string, Cause> = new Map(
+  [
+    ...[REVOKED, REVOKED_MEANWHILE, EXPIRED, ...CAUSES.values(), PROVIDER_LIMIT, PROVIDER_REFUSED],
+    ...[PROVIDER_ERROR, BROKEN_OFF, STOPPED],
+  ].map((cause) => [cause.why, cause]),
+);
+
+/** The cause with this name. */
+export const causeNamed = (why: string): Cause => BY_WHY.get(why) ?? { why };
+
 /** Why a request failed, in two or three words, with a remedy if there is one; null for a success. */
 export function causeOf({ outcome, code, error, status }: Ended): Cause | null {
   // The known holder of a secret that is no longer valid. The code is that of unknown tokens, for the client.
@@ -116,21 +161,23 @@ export function causeOf({ outcome, code, error, status }: Ended): Cause | null {
       return null;
     case 'provider_error':
       // A word of the provider, as it is.
-      return { why: code ?? 'provider error', remedy: 'the provider reported it within its response' };
+      return code === null
+        ? PROVIDER_ERROR
+        : { why: code, remedy: 'the provider reported it within its response', isOfProject: true };
     case 'upstream_refused':
       return status === 429 ? PROVIDER_LIMIT : PROVIDER_REFUSED;
     case 'upstream_error':
-      return coded ?? { why: 'provider error' };
+      return coded ?? PROVIDER_ERROR;
     case 'client_closed':
       return { why: 'client left' };
     case 'timeout':
-      return coded ?? { why: 'provider timed out' };
+      return coded ?? TIMED_OUT;
     case 'truncated':
-      return { why: 'response broke off' };
+      return BROKEN_OFF;
     case 'revoked':
-      return { ...REVOKED, why: 'revoked meanwhile' };
+      return REVOKED_MEANWHILE;
     case 'drained':
-      return { why: 'daemon stopped' };
+      return STOPPED;
     default:
       return coded ?? { why: outcome };
   }

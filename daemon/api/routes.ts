@@ -40,6 +40,7 @@ export const ROUTES = {
   streamEvents: { method: 'GET', path: '/manage/events/stream', returns: 'stream' },
   readCache: { method: 'GET', path: '/manage/cache' },
   purgeCache: { method: 'POST', path: '/manage/cache/purge' },
+  readIncidents: { method: 'GET', path: '/manage/incidents' },
   readStatus: { method: 'GET', path: '/manage/status' },
   readMigrations: { method: 'GET', path: '/manage/migrations' },
   migrateUp: { method: 'POST', path: '/manage/migrations/up' },

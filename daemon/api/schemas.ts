@@ -6,6 +6,7 @@ export * from './schemas/audit.js';
 export * from './schemas/batches.js';
 export * from './schemas/cache.js';
 export * from './schemas/events.js';
+export * from './schemas/incidents.js';
 export * from './schemas/problem.js';
 export * from './schemas/projects.js';
 export * from './schemas/sessions.js';

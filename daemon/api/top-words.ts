@@ -3,18 +3,16 @@ import type { WireTop, WireTopRow } from './contract.js';
 import { exact, relativeTime } from './formats.js';
 import type { TopDimension, TopWindow } from './vocabulary.js';
 
-export const PLURALS: Record<TopDimension, string> = { token: 'tokens', project: 'projects', model: 'models' };
+export const PLURALS: Record<TopDimension, string> = {
+  token: 'tokens',
+  project: 'projects',
+  model: 'models',
+  model_total: 'models over all projects',
+};
+/** Whether the rows are models, of which only the minute or hour of the last use is known. */
+export const isOfModels = (by: TopDimension): boolean => by === 'model' || by === 'model_total';
 export const PERIODS: Record<TopWindow, string> = { '5m': 'last 5 minutes', '1h': 'last hour', '24h': 'last 24 hours' };
 const WINDOW_MS: Record<TopWindow, number> = { '5m': 300_000, '1h': 3_600_000, '24h': 86_400_000 };
-
-/** Who caused the errors: `4xx` and `5xx` are responses of the provider, `cut` are requests that a revocation ended. */
-export const errorKinds = (row: WireTopRow): { label: string; count: number }[] =>
-  [
-    { label: 'llmp', count: row.refused },
-    { label: '4xx', count: row.upstream_refused },
-    { label: '5xx', count: row.upstream_errors },
-    { label: 'cut', count: row.cut },
-  ].filter(({ count }) => count > 0);
 
 /** When a row was last used. Of models in 24 hours, only the hour is known. */
 export function lastUseShown(
@@ -24,7 +22,7 @@ export function lastUseShown(
   nowMs: number,
 ): string {
   const hours = Math.floor((nowMs - Date.parse(at)) / WINDOW_MS['1h']);
-  if (by !== 'model' || window !== '24h' || Number.isNaN(hours)) return relativeTime(at, nowMs);
+  if (!isOfModels(by) || window !== '24h' || Number.isNaN(hours)) return relativeTime(at, nowMs);
   return hours <= 0 ? 'this hour' : `${hours}h ago`;
 }
 

@@ -112,12 +112,37 @@ export const REQUEST_OUTCOMES = [
 ] as const;
 export type RequestOutcome = (typeof REQUEST_OUTCOMES)[number];
 
+/**
+ * What makes a request a failure: llmp refused it, the provider refused it, it failed, or a revocation cut it off after it had begun.
+ * Each failure has exactly one of these kinds, and their sum are the failures (`errors` on the wire). All other requests are ok, those
+ * too whose client left early: so `requests` = ok + failures in every figure.
+ */
+export const FAILURE_KINDS = ['refused', 'upstream_refused', 'failed', 'cut'] as const;
+export type FailureKind = (typeof FAILURE_KINDS)[number];
+
+/** `revoked` before a request has begun is a refusal: see daemon/core/failure-kind.ts. */
+export const KINDS_OF_OUTCOMES: Readonly<Record<RequestOutcome, FailureKind | null>> = {
+  ok: null,
+  client_closed: null,
+  refused: 'refused',
+  upstream_refused: 'upstream_refused',
+  upstream_error: 'failed',
+  provider_error: 'failed',
+  timeout: 'failed',
+  truncated: 'failed',
+  drained: 'failed',
+  revoked: 'cut',
+};
+export const FAILED_OUTCOMES = REQUEST_OUTCOMES.filter((outcome) => KINDS_OF_OUTCOMES[outcome] !== null);
+/** All failures, as a filter of events by outcome. */
+export const ALL_FAILURES = `!${REQUEST_OUTCOMES.filter((outcome) => KINDS_OF_OUTCOMES[outcome] === null).join(',')}`;
+
 /** Dimensions by which a usage report can be grouped. */
 export const USAGE_DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
 
-/** Dimensions of `GET /manage/top`; `model` has a row for each pair of model and project. */
-export const TOP_DIMENSIONS = ['token', 'project', 'model'] as const;
+/** Dimensions of `GET /manage/top`; `model` has a row for each pair of model and project, `model_total` one for all projects. */
+export const TOP_DIMENSIONS = ['token', 'project', 'model', 'model_total'] as const;
 export type TopDimension = (typeof TOP_DIMENSIONS)[number];
 /** Its periods, up to now. */
 export const TOP_WINDOWS = ['5m', '1h', '24h'] as const;
@@ -127,6 +152,16 @@ export const TOP_SORTS = ['errors', 'requests', 'tokens', 'p50', 'p95', 'last_us
 export type TopSort = (typeof TOP_SORTS)[number];
 export const DEFAULT_TOP_ROWS = 50;
 export const MAX_TOP_ROWS = 200;
+
+/** What can be wrong now, the most urgent first. */
+export const INCIDENT_KINDS = [
+  'key_refused',
+  'failing_project',
+  'failing_token',
+  'unknown_tokens',
+  'slow_provider',
+] as const;
+export type IncidentKind = (typeof INCIDENT_KINDS)[number];
 
 /** Storage of the response cache. */
 export const CACHE_BACKENDS = ['memory', 'redis', 'off'] as const;

@@ -12,6 +12,7 @@ import { StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
+import { Incidents } from '../core/incidents.js';
 import { TopReports } from '../core/top.js';
 import { UsageStatistics } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
@@ -32,6 +33,7 @@ export interface Core {
   admission: Admission;
   usage: UsageStatistics;
   top: TopReports;
+  incidents: Incidents;
   /** Null if the cache is disabled. */
   cache: ResponseCache | null;
   cacheManager: CacheManager;
@@ -86,6 +88,7 @@ export async function buildCore(
   const models = new ModelNames();
   const usage = new UsageStatistics({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
   const top = new TopReports({ usage, clock });
+  const incidents = new Incidents(usage, clock);
   const cache = shared.cache && new ResponseCache({ store: shared.cache, clock, live, memory });
   const cacheManager = new CacheManager({ cache: cache && crew ? cacheOf(crew, cache) : cache, records, clock, log });
   const registry = new Registry(records, admission, clock, {
@@ -174,6 +177,7 @@ export async function buildCore(
     admission,
     usage,
     top,
+    incidents,
     cache,
     cacheManager,
     registry,

@@ -44,6 +44,7 @@ export function partsForOperators(
     batches: core.batches,
     usage: core.usage,
     top: core.top,
+    incidents: core.incidents,
     names: (...ids) => records.names(...ids),
     migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
     streams,

@@ -1,35 +1,35 @@
-/** Who caused the failure of a request, for the counts of failures by kind. */
+/** Which kind of failure a request is, for all counts. */
+import { type FailureKind, KINDS_OF_OUTCOMES, REQUEST_OUTCOMES, type RequestOutcome } from '../api/vocabulary.js';
 import type { RequestEnded } from './events.js';
 
-/** `refused`: refusals and failures of llmp itself; `cut`: ended by a revocation after it was forwarded, or during a cache hit. */
-export const FAILURE_KINDS = ['refused', 'upstreamRefused', 'upstreamErrors', 'cut'] as const;
-export type FailureKind = (typeof FAILURE_KINDS)[number];
-
-type Ended = Pick<RequestEnded, 'outcome' | 'code' | 'isForwarded' | 'cache' | 'status'>;
+type Ended = Pick<RequestEnded, 'outcome' | 'isForwarded' | 'cache' | 'status'>;
 
 /** Whether a revocation ended it after it had begun. A WebSocket is no use while no response is under way. */
 export const wasCut = ({ outcome, isForwarded, cache, status }: Ended): boolean =>
   outcome === 'revoked' && (isForwarded || cache === 'hit' || status === 101);
 
-/** Null for a request that did not fail, or that its client gave up. The SQL in daemon/store/sql/top.ts has the same rules. */
+/** Null for a request that did not fail. */
 export function failureKindOf(ended: Ended): FailureKind | null {
-  const { outcome, code } = ended;
-  switch (outcome) {
-    case 'refused':
-    case 'drained':
-      return 'refused';
-    case 'revoked':
-      return wasCut(ended) ? 'cut' : 'refused';
-    case 'upstream_refused':
-      return 'upstreamRefused';
-    case 'upstream_error':
-      return code === 'internal' ? 'refused' : 'upstreamErrors';
-    case 'timeout':
-      return code === 'request_timeout' ? 'refused' : 'upstreamErrors';
-    case 'provider_error':
-    case 'truncated':
-      return 'upstreamErrors';
-    default:
-      return null;
-  }
+  const kind = KINDS_OF_OUTCOMES[ended.outcome];
+  return kind === 'cut' && !wasCut(ended) ? 'refused' : kind;
+}
+
+/** Outcomes of which all requests are refused, except for those that were cut. */
+export const REFUSED_OUTCOMES = outcomesOf('refused', 'cut');
+/** Outcomes of which all requests failed. */
+export const BROKEN_OUTCOMES = outcomesOf('failed');
+
+/** The failures among requests, by kind. */
+export interface FailureCounts {
+  refused: number;
+  upstreamRefused: number;
+  failed: number;
+  cut: number;
+}
+
+export const failuresIn = ({ refused, upstreamRefused, failed, cut }: FailureCounts): number =>
+  refused + upstreamRefused + failed + cut;
+
+function outcomesOf(...kinds: readonly FailureKind[]): readonly RequestOutcome[] {
+  return REQUEST_OUTCOMES.filter((outcome) => kinds.some((kind) => KINDS_OF_OUTCOMES[outcome] === kind));
 }

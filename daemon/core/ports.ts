@@ -7,4 +7,5 @@ export * from './ports/usage.js';
 export * from './ports/cache.js';
 export * from './ports/rates.js';
 export * from './ports/events.js';
+export * from './ports/incidents.js';
 export * from './ports/top.js';

@@ -6,6 +6,7 @@
  * is needed.
  */
 import type { RequestEnded } from './events.js';
+import { failureKindOf } from './failure-kind.js';
 import { bucketOf, quantile } from './histogram.js';
 import type { Clock } from './ports.js';
 
@@ -21,7 +22,7 @@ type Counted = (typeof COUNTED)[number];
 
 export interface RecentTrafficReport {
   requestsPerSecond: number;
-  /** Requests that failed here or at the upstream; a provider's 4xx and refusals with a status below 500 do not count. */
+  /** Failures of every kind (failure-kind.ts). */
   errorsPerSecond: number;
   /** Cache hits among all requests that were not refused; null if there were none. */
   hitRatio: number | null;
@@ -52,7 +53,7 @@ export class RecentTraffic {
     const slot = this.#currentSlot();
     const { requests, errors, refused, hits } = this.#counts;
     add(requests, slot);
-    if (isError(ended)) add(errors, slot);
+    if (failureKindOf(ended) !== null) add(errors, slot);
     if (ended.outcome === 'refused') add(refused, slot);
     if (ended.cache === 'hit') add(hits, slot);
     if (ended.upstreamMs !== null) add(this.#upstream, slot * BUCKETS + bucketOf(BOUNDS_MS, ended.upstreamMs));
@@ -103,17 +104,4 @@ export class RecentTraffic {
 
 function add(counts: Float64Array | Uint32Array, at: number): void {
   counts[at] = (counts[at] ?? 0) + 1;
-}
-
-/**
- * A client that sends its request too slowly (408) is not an error. A failure of the upstream is one with any status: some clients get a
- * 4xx.
- */
-function isError({ status, outcome }: RequestEnded): boolean {
-  return (
-    status >= 500 ||
-    outcome === 'upstream_error' ||
-    outcome === 'truncated' ||
-    (outcome === 'timeout' && status !== 408)
-  );
 }

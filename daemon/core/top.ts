@@ -7,7 +7,6 @@
  */
 import type { TopWindow } from '../api/vocabulary.js';
 import { AdaptiveMemo } from './adaptive-memo.js';
-import { FAILURE_KINDS } from './failure-kind.js';
 import { quantile } from './histogram.js';
 import type { Clock, TopPart, TopQuery, TopSums } from './ports.js';
 import { orUnavailable } from './refusal.js';
@@ -59,10 +58,6 @@ export class TopReports {
     return { ...(await usage.top(query)), toMs, stepMs: TOP_STEPS[query.window].stepMs };
   }
 }
-
-/** Failed requests. */
-export const failuresIn = ({ counts }: Pick<TopSums, 'counts'>): number =>
-  FAILURE_KINDS.reduce((sum, kind) => sum + counts[kind], 0);
 
 /** Approximate quantiles of times; null without any. */
 export const quantileOf = ({ times }: Pick<TopSums, 'times'>, part: keyof typeof QUANTILES): number | null =>

@@ -11,13 +11,15 @@
  * is logged.
  */
 import { createHash } from 'node:crypto';
+import { causeOf } from '../api/request-outcome.js';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
-import type { Outcome, RequestEnded } from './events.js';
+import type { RequestEnded } from './events.js';
 import { failureKindOf, wasCut } from './failure-kind.js';
 import { bucketOf } from './histogram.js';
 import type { ModelNames } from './model-names.js';
 import type {
   Clock,
+  IncidentFigures,
   Log,
   TopPart,
   TopQuery,
@@ -34,10 +36,6 @@ import { SingleRun } from './single-run.js';
 export const MINUTE_MS = MS_PER_UNIT.m;
 export const HOUR_MS = MS_PER_UNIT.h;
 export const DAY_MS = MS_PER_UNIT.d;
-/** Outcomes counted as refused by this proxy, unless the response was cut off after it began. */
-export const REFUSED: readonly Outcome[] = ['refused', 'revoked'];
-/** Outcomes counted as errors. Client disconnects and refusals by the upstream are not among them. */
-export const FAILED: readonly Outcome[] = ['upstream_error', 'provider_error', 'timeout', 'truncated', 'drained'];
 
 /** Upper bounds of the counts of response times: 10 ms to 328 s. Percentiles are off by up to a factor of two, typically by a quarter of it. */
 export const TIME_BOUNDS_MS: readonly number[] = Array.from({ length: 16 }, (_, power) => 10 * 2 ** power);
@@ -129,10 +127,7 @@ export class UsageStatistics {
       row.cacheWriteTokens += ended.usage.cacheWriteTokens ?? 0;
     }
     if (ended.outcome === 'upstream_refused') row.upstreamRefused += 1;
-    if ((ended.outcome === 'upstream_error' && ended.code !== 'internal') || ended.outcome === 'provider_error')
-      row.upstreamErrors += 1;
     if (wasCut(ended)) row.cut += 1;
-    if (FAILED.includes(ended.outcome) && failureKindOf(ended) === 'refused') row.ownErrors += 1;
     if (ended.upstreamMs !== null) {
       const bucket = Math.min(TIME_BOUNDS_MS.length - 1, bucketOf(TIME_BOUNDS_MS, ended.upstreamMs));
       row.times[bucket] = (row.times[bucket] ?? 0) + 1;
@@ -147,20 +142,31 @@ export class UsageStatistics {
     const code = ended.outcome === 'provider_error' ? '' : (ended.code ?? '');
     const model = this.#options.models.nameFor(ended);
     const { outcome } = ended;
+    const cause = causeIn(ended);
     const latest = this.#latest.get(tokenId);
-    if (latest?.minuteMs === minuteMs && latest.outcome === outcome && latest.code === code && latest.model === model)
-      return latest;
+    const isOfLatest =
+      latest?.minuteMs === minuteMs && latest.outcome === outcome && latest.code === code && latest.model === model;
+    if (isOfLatest && latest.cause === cause) return latest;
     const hourMs = minuteMs - (minuteMs % HOUR_MS);
     // Only the last part can contain a line break, so the key is unambiguous.
     const hourKey = `${hourMs}\n${tokenId}\n${outcome}\n${code}\n${model}`;
-    const key = `${minuteMs}\n${hourKey}`;
+    const key = `${minuteMs}\n${cause}\n${hourKey}`;
     let row = this.#rows.get(key);
     if (!row) {
       if (this.#rows.size >= this.#maxWaiting) this.#coarsen(minuteMs);
       if (this.#rows.size >= this.#maxWaiting) return undefined;
       const id = idOf(hourMs, hourKey);
       const subject = { tokenId, projectId: ended.projectId ?? '', outcome, code, model };
-      row = { id, minuteMs, hourMs, ...subject, withTokens: 0, ...noUsage(), times: TIME_BOUNDS_MS.map(() => 0) };
+      row = {
+        id,
+        minuteMs,
+        hourMs,
+        cause,
+        ...subject,
+        withTokens: 0,
+        ...noUsage(),
+        times: TIME_BOUNDS_MS.map(() => 0),
+      };
       this.#rows.set(key, row);
     }
     this.#latest.set(tokenId, row);
@@ -269,6 +275,12 @@ export class UsageStatistics {
     return this.#options.store.top(query, this.#options.clock.now());
   }
 
+  /** What fails and what is slow now, including what is not written yet. @throws {StoreUnavailable} */
+  async incidents(): Promise<IncidentFigures> {
+    await this.flush();
+    return this.#options.store.incidents(this.#options.clock.now());
+  }
+
   /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */
   async #removeOld(): Promise<void> {
     const { store, clock, log, retentionMs } = this.#options;
@@ -293,6 +305,14 @@ export class UsageStatistics {
   }
 }
 
+function causeIn(ended: RequestEnded): string {
+  if (failureKindOf(ended) === null) return '';
+  const { outcome, problem: error, status } = ended;
+  // A provider may have any number of codes.
+  const code = outcome === 'provider_error' ? null : ended.code;
+  return causeOf({ outcome, code, error, status })?.why ?? '';
+}
+
 const noop = () => undefined;
 
 const noUsage = (): UsageCounts => ({
@@ -303,9 +323,7 @@ const noUsage = (): UsageCounts => ({
   cacheReadTokens: 0,
   cacheWriteTokens: 0,
   upstreamRefused: 0,
-  upstreamErrors: 0,
   cut: 0,
-  ownErrors: 0,
 });
 /** What rows of the same hour add up. */
 const COUNTS = [...(Object.keys(noUsage()) as (keyof UsageCounts)[]), 'withTokens'] as const;

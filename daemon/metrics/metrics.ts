@@ -1,4 +1,5 @@
 /** Prometheus metrics of an instance. Except for model names, no label contains text chosen by clients or operators. */
+import { FAILED_OUTCOMES } from '../api/vocabulary.js';
 import type { RequestEnded } from '../core/events.js';
 import { SingleRun } from '../core/single-run.js';
 import { byLabel, Families } from './family.js';
@@ -42,8 +43,10 @@ function addRequests(families: Families, requests: RequestMetrics): void {
     'Completed requests on /v1. The code `none` marks requests that were not refused.',
     () => requests.requests(),
   );
-  families.counter('llmp_request_outcomes_total', 'Completed requests on /v1, by outcome.', () =>
-    byLabel('outcome', requests.outcomes),
+  families.counter(
+    'llmp_request_outcomes_total',
+    `Completed requests on /v1, by outcome. Failures are ${FAILED_OUTCOMES.join(', ')}.`,
+    () => byLabel('outcome', requests.outcomes),
   );
   families.counter(
     'llmp_upstream_failures_total',

@@ -653,8 +653,8 @@ describe('the Admin UI in a browser', function () {
     const box = await bars.locator('.failures').boundingBox();
     expect(box?.height).to.be.greaterThan(10);
     await use();
-    await page.getByText('2 requests, 2 errors.').waitFor();
-    await page.getByRole('img', { name: '2 requests, 2 errors' }).waitFor();
+    await page.getByText('2 requests, 2 failures.').waitFor();
+    await page.getByRole('img', { name: '2 requests, 2 failures' }).waitFor();
     await page.getByRole('link', { name: 'Models', exact: true }).click();
     await page.getByText('no model').waitFor();
     expect(await page.title()).to.equal('Top · llmp');

@@ -31,7 +31,7 @@ describe('the pages of the Admin UI', () => {
         expect(status, by).to.equal(200);
         expect(html, by)
           .to.include('4 requests in total')
-          .and.to.include('Upstream refused')
+          .and.to.include('Provider refused')
           .and.to.include('Prompt tokens');
       }
       const byToken = await browser.get('usage?by=token');

@@ -331,7 +331,7 @@ describe('the pages of the Admin UI', () => {
         ({ html } = await browser.get());
         return html.includes('aria-label="Requests: 3, up to 3 per hour.');
       });
-      expect(html).to.include('aria-label="Failures: 3, up to 3 per hour. Errors 3,');
+      expect(html).to.include('aria-label="Failures: 3, up to 3 per hour. Failed 3,');
       expect(html)
         .to.include('Show the numbers as a table')
         .and.to.match(/>Failures<[^]*data-label="Failures"[^>]*><span>3</);

@@ -77,7 +77,7 @@ describe('the filters of tokens in the Admin UI', () => {
       ['created=yesterday', 'Created must be like &lt;7d or &gt;30d.'],
       ['created=30d', 'Created must be like'],
       ['idle_over=long', 'The time without use must be a duration'],
-      ['errors_over=many', 'The number of errors must be a whole number'],
+      ['errors_over=many', 'The number of failures must be a whole number'],
       ['expires_within=soon', 'Expires_within must be a number of hours.'],
     ] as const) {
       const { status, html } = await browser.get(`tokens?${query}`);

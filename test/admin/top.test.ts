@@ -51,18 +51,18 @@ describe('the page Top of the Admin UI', () => {
       ),
     );
 
-  it('lists tokens with their errors, and links to the token, its project and its requests', async () => {
+  it('lists tokens with their failures, and links to the token, its project and its requests', async () => {
     await use('ci', 'none', 3);
     await use('ci', 'gpt-4o', 1);
     await use('busy', 'gpt-4o', 5);
     await use('night <i>', 'none', 1);
     const { html } = await browser.get('top');
-    expect(html).to.include('Tokens, last hour').and.to.include('10 requests, 4 errors. Read ');
+    expect(html).to.include('Tokens, last hour').and.to.include('10 requests, 4 failures. Read ');
     expect(
       rowsOf(html).map(([name, project, requests, errors, kinds]) => [name, project, requests, errors, kinds]),
     ).to.deep.equal([
-      ['ci', 'web', '4', '3', '4xx 3'],
-      ['night &lt;i&gt;', 'batch &lt;b&gt;', '1', '1', '4xx 1'],
+      ['ci', 'web', '4', '3', 'provider refused 3'],
+      ['night &lt;i&gt;', 'batch &lt;b&gt;', '1', '1', 'provider refused 1'],
       ['busy', 'web', '5', '0', ''],
     ]);
     const { id } = tokens.ci!;
@@ -70,7 +70,7 @@ describe('the page Top of the Admin UI', () => {
       expect(html).to.include(`href="/admin/${to}"`);
       expect((await browser.get(to)).status, to).to.equal(200);
     }
-    expect(html).to.match(/aria-label="4 requests, 3 errors; up to 4 per 3 min, now 4"/);
+    expect(html).to.match(/aria-label="4 requests, 3 failures; up to 4 per 3 min, now 4"/);
     expect(html).to.include('data-refresh');
   });
 
@@ -102,7 +102,7 @@ describe('the page Top of the Admin UI', () => {
     await use('ci', 'gpt-4o', 2);
     daemon.clock.advance(60_000);
     const { html } = await browser.get('top?window=24h');
-    expect(html).to.match(/2 requests, 0 errors\. Read <time [^>]*>(?:now|\d+s ago)<\/time>\./);
+    expect(html).to.match(/2 requests, 0 failures\. Read <time [^>]*>(?:now|\d+s ago)<\/time>\./);
     expect(html).to.not.include('P95');
     expect(rowsOf(html)[0]?.slice(0, 3)).to.deep.equal(['ci', 'web', '2']);
     expect((await browser.get('top?window=1h')).html).to.include('P95');

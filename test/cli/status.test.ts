@@ -46,6 +46,7 @@ describe('llmp status', () => {
         status: 'ready',
         missing: [],
         degraded: [],
+        problems: [],
         checks: { database: 'ok', redis: 'off', event_bus: 'ok', memory: 'ok' },
         version: '0.1.0',
         projects: { active: 1, all: 2 },

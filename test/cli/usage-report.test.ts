@@ -46,7 +46,7 @@ describe('llmp usage', () => {
     const { out } = await here('usage --by token,project,day --no-color', { terminal: 140 });
     const [titles, line] = out.split('\n');
     expect(titles).to.match(
-      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +REFUSED +ERRORS +UPSTREAM 4XX +UPSTREAM 5XX +CUT +PROMPT +COMPLETION/,
+      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +FAILURES +REFUSED +PROVIDER REFUSED +FAILED +CUT +PROMPT +COMPLETION/,
     );
     expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +█+ +0 +0 +0 +0 +0 +0 +20 +6/);
   });
@@ -77,7 +77,7 @@ describe('llmp usage', () => {
       standIn.answer = (_req, res) => {
         const lines = MODELS.map(({ model, requests, errors, tokens }) => ({
           ...{ model, requests, errors, hits: 0, refused: 0, prompt_tokens: tokens, completion_tokens: 1 },
-          ...{ upstream_refused: 0, upstream_errors: errors, cut: 0 },
+          ...{ upstream_refused: 0, failed: errors, cut: 0 },
           ...{ cache_read_tokens: cached, cache_write_tokens: 0 },
         }));
         answerJson(res, 200, lines);

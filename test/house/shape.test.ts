@@ -9,9 +9,9 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
   config: { folders: ['config'], packages: [] },
   migrations: { folders: ['migrations'], packages: ['sequelize'] },
-  // The vocabulary has only words and limits. The core and its clients share them.
+  // The vocabulary has only words and limits, and request-outcome the words for causes. The core and its clients share them.
   'daemon/core': {
-    folders: ['daemon/core', 'daemon/api/vocabulary'],
+    folders: ['daemon/core', 'daemon/api/vocabulary', 'daemon/api/request-outcome'],
     packages: [],
     node: ['node:crypto', 'node:zlib'],
   }, // Of node:zlib only crc32.
@@ -83,7 +83,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'react'],
     node: [],
   },
-  'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core'], packages: ['prom-client'] },
+  'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core', 'daemon/api/vocabulary'], packages: ['prom-client'] },
   // Each builder knows one side: the stores, or HTTP. See "only the composition knows both" below.
   'daemon/compose': {
     folders: [
@@ -145,6 +145,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/api',
       'config',
       'console/columns',
+      'console/problems',
       'console/escape',
       'console/query',
       'console/span',
@@ -197,7 +198,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'tui/screens': {
-    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/columns'],
+    folders: ['tui/screens', 'tui/parts', 'tui/keys', 'tui/state', 'daemon/api', 'console/columns', 'console/problems'],
     packages: ['ink'],
     node: [],
   },

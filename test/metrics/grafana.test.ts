@@ -112,7 +112,7 @@ describe('the dashboard and the alert rules', () => {
   it('have panels with an ID and a title', () => {
     const ids = dashboard.panels.map(({ id }) => id);
     expect(new Set(ids).size).to.equal(ids.length);
-    for (const title of ['Traffic', 'Errors', 'Latency', 'Cache', 'Events', 'Limits', 'Process']) {
+    for (const title of ['Traffic', 'Failures', 'Latency', 'Cache', 'Events', 'Limits', 'Process']) {
       expect(dashboard.panels.map((panel) => panel.title)).to.include(title);
     }
   });

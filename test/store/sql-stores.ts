@@ -31,7 +31,8 @@ import { Table } from '../../daemon/store/sql/table.js';
 import * as declared from '../../daemon/store/sql/tables.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
 import { TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
-import { failuresIn, quantileOf, TOP_STEPS } from '../../daemon/core/top.js';
+import { failuresIn } from '../../daemon/core/failure-kind.js';
+import { quantileOf, TOP_STEPS } from '../../daemon/core/top.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { firstIdOf, HOUR_MS, MINUTE_MS } from '../../daemon/core/usage.js';
 import { Migrator } from '../../migrations/migrator.js';
@@ -896,13 +897,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const day = Math.floor(NOW / (24 * HOUR)) * 24 * HOUR - 48 * HOUR;
       const more = { projectId: 'p-of-outcomes', tokenId: 'outcomes' };
       const rows = [
-        useRow(day, { ...more, requests: 9, upstreamRefused: 2, upstreamErrors: 3 }),
+        useRow(day, { ...more, requests: 9, upstreamRefused: 2 }),
         useRow(day, { ...more, outcome: 'revoked', requests: 7, cut: 5 }),
-        useRow(day, { ...more, outcome: 'upstream_error', requests: 4, upstreamErrors: 1 }),
+        useRow(day, { ...more, outcome: 'upstream_error', requests: 4 }),
       ];
       const instanceId = randomUUID();
       for (const seq of [1, 2]) await usage.add({ instanceId, seq, nowMs: NOW, rows });
-      const counted = { requests: 40, refused: 4, errors: 8, upstreamRefused: 4, upstreamErrors: 8, cut: 10 };
+      const counted = { requests: 40, refused: 4, failed: 8, upstreamRefused: 4, cut: 10 };
       const span = { projectId: 'p-of-outcomes', sinceMs: day, untilMs: day + 24 * HOUR };
       for (const by of [[], ['token'], ['token', 'hour'], ['hour'], ['day', 'model']] as const) {
         const [line] = await usage.report({ by: new Set(by), ...span }, 10);
@@ -941,9 +942,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             promptTokens: n % 7,
             completionTokens: n % 5,
             upstreamRefused: outcome === 'upstream_refused' ? requests : 0,
-            upstreamErrors: outcome === 'upstream_error' && n % 2 > 0 ? requests : 0,
             cut: outcome === 'revoked' ? 1 : 0,
-            ownErrors: outcome === 'drained' || (outcome === 'upstream_error' && n % 2 === 0) ? requests : 0,
           };
           const times = Array.from({ length: 16 }, (_, bucket) => ((bucket + n) % 11 === 0 ? n % 4 : 0));
           rows.push(aUsageRow(hourMs, { minuteMs, tokenId, projectId, outcome, model: `m${n % 4}`, times, ...counts }));
@@ -971,7 +970,10 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           if (timeMs === null || timeMs < firstMs) continue;
           if ((query.tokenId ?? row.tokenId) !== row.tokenId || (query.projectId ?? row.projectId) !== row.projectId)
             continue;
-          const key = { token: row.tokenId, project: row.projectId, model: `${row.projectId} ${row.model}` }[query.by];
+          const { projectId, model } = row;
+          const key = { token: row.tokenId, project: projectId, model: `${projectId} ${model}`, model_total: model }[
+            query.by
+          ];
           for (const each of row.tokenId === '' ? ['total'] : ['total', key]) {
             const group = groups.get(each) ?? {
               counts: {
@@ -979,7 +981,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
                 cacheHits: 0,
                 refused: 0,
                 upstreamRefused: 0,
-                upstreamErrors: 0,
+                failed: 0,
                 cut: 0,
                 promptTokens: 0,
                 completionTokens: 0,
@@ -992,13 +994,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             groups.set(each, group);
             const { counts } = group;
             const refused = row.outcome === 'refused' || row.outcome === 'revoked' ? row.requests - row.cut : 0;
-            const isError = ['upstream_error', 'timeout', 'drained'].includes(row.outcome);
+            const hasFailed = ['upstream_error', 'timeout', 'drained'].includes(row.outcome);
             const added = {
               requests: row.requests,
               cacheHits: row.hits,
-              refused: refused + row.ownErrors,
+              refused,
               upstreamRefused: row.upstreamRefused,
-              upstreamErrors: isError ? row.requests - row.ownErrors : 0,
+              failed: hasFailed ? row.requests : 0,
               cut: row.cut,
               promptTokens: row.promptTokens,
               completionTokens: row.completionTokens,
@@ -1007,8 +1009,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             group.times = group.times.map((count, bucket) => count + row.times[bucket]!);
             const at = Math.floor((timeMs - firstMs) / stepMs);
             group.history[at]! += row.requests;
-            group.failureHistory[at]! += failuresIn({ counts: added });
-            const isUsed = row.tokenId === tokens[1]!.id && query.by !== 'model';
+            group.failureHistory[at]! += failuresIn(added);
+            const isUsed = row.tokenId === tokens[1]!.id && (query.by === 'token' || query.by === 'project');
             group.lastMs = Math.max(group.lastMs, isUsed ? nowMs - 1_000 : timeMs);
           }
         }
@@ -1023,12 +1025,14 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
               const part = await usage.top(query, nowMs);
               const { total, ...groups } = Object.fromEntries(expected(query));
               const found = part.groups.map(({ tokenId, projectId, model, ...group }) => {
-                const key = { token: tokenId, project: projectId, model: `${projectId} ${model}` }[by];
+                const key = { token: tokenId, project: projectId, model: `${projectId} ${model}`, model_total: model }[
+                  by
+                ];
                 return [key, group] as const;
               });
               expect(Object.fromEntries(found)).to.deep.equal(groups);
               expect(part.groupCount).to.equal(found.length);
-              expect(part.total).to.deep.equal({ counts: total!.counts, times: total!.times });
+              expect({ ...part.total, lastMs: total!.lastMs }).to.deep.equal(total);
             }
           });
 
@@ -1036,7 +1040,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             for (const sort of TOP_SORTS) {
               const valueOf = (group: TopGroup): number =>
                 ({
-                  errors: failuresIn(group),
+                  errors: failuresIn(group.counts),
                   requests: group.counts.requests,
                   tokens: group.counts.promptTokens + group.counts.completionTokens,
                   p50: quantileOf(group, 'p50') ?? group.counts.requests,
@@ -1068,6 +1072,41 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       });
     });
 
+    it('tells why requests failed lately, and how long responses took, now and before', async () => {
+      const nowMs = hour(4_000) + 30 * MINUTE_MS + 7_000;
+      const of = { projectId: 'p-of-incidents', tokenId: 'often' };
+      const row = (agoMinutes: number, fields: Partial<UsageRow>) =>
+        aUsageRow(hour(4_000), { ...of, minuteMs: hour(4_000) + (30 - agoMinutes) * MINUTE_MS, ...fields });
+      const times = (bucket: number, count: number) => Array.from({ length: 16 }, (_, n) => (n === bucket ? count : 0));
+      const rows = [
+        row(14, { outcome: 'refused', cause: 'expired', requests: 5 }),
+        row(0, { outcome: 'refused', cause: 'expired', requests: 3, model: 'another' }),
+        row(1, { outcome: 'refused', cause: 'expired', requests: 2, tokenId: 'seldom' }),
+        row(15, { outcome: 'refused', cause: 'expired', requests: 70, times: times(3, 7) }),
+        row(2, { outcome: 'upstream_error', cause: 'key refused', requests: 4 }),
+        row(3, { requests: 20, times: times(8, 20), tokenId: 'seldom' }),
+        aUsageRow(hour(4_000), { ...of, outcome: 'refused', cause: 'revoked', requests: 9 }), // Its minute is unknown.
+        row(4, { outcome: 'refused', cause: 'unknown token', requests: 6, projectId: '', tokenId: '' }),
+      ];
+      const instances = [randomUUID(), randomUUID()];
+      for (const [n, instanceId] of instances.entries())
+        await usage.add({ instanceId, seq: 1, nowMs, rows: rows.filter((_, i) => i % 2 === n) });
+      const { fromMs, causes, requests } = await usage.incidents(nowMs);
+      expect(fromMs).to.equal(hour(4_000) + 16 * MINUTE_MS);
+      const often = { ...of, tokens: 1 };
+      expect(causes).to.deep.equal([
+        { ...often, cause: 'expired', failures: 10, tokens: 2, failuresOfToken: 8 },
+        { ...often, projectId: '', tokenId: '', cause: 'unknown token', failures: 6, failuresOfToken: 6 },
+        { ...often, cause: 'key refused', failures: 4, failuresOfToken: 4 },
+      ]);
+      const ofProject = requests.find(({ projectId, tokenId }) => projectId === of.projectId && tokenId === '');
+      expect(ofProject).to.deep.include({ requests: 34, times: times(8, 20), earlierTimes: times(3, 7) });
+      const ofToken = requests.find(({ tokenId }) => tokenId === 'often');
+      expect(ofToken).to.include({ projectId: of.projectId, requests: 12 });
+      while (await usage.removeMinutesBefore(nowMs + HOUR_MS));
+      expect((await usage.incidents(nowMs)).causes).to.deep.equal([]);
+    });
+
     it('is counted for each project of a page, with its tokens by state and their last use', async () => {
       const [busy, off, empty] = [await aProject(), await aProject(), await aProject()];
       const past = { expiresAtMs: NOW };
@@ -1089,7 +1128,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         useRow(hour(-24), of(busy.id)), // Earlier than the 24 hours.
         useRow(hour(-23), { ...of(busy.id), requests: 5, upstreamRefused: 2 }),
         useRow(hour(0), { ...of(busy.id), outcome: 'refused', requests: 3 }),
-        useRow(hour(0), { ...of(busy.id), outcome: 'upstream_error', requests: 4, upstreamErrors: 4 }),
+        useRow(hour(0), { ...of(busy.id), outcome: 'upstream_error', requests: 4 }),
         useRow(hour(0), { ...of(busy.id), outcome: 'revoked', requests: 6, cut: 6 }),
         useRow(hour(0), { ...of(off.id), model: 'other' }),
       ];

@@ -7,6 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { WireProject, WireToken, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken, UsageRow } from '../../daemon/core/ports.js';
 import type { RegistryOptions } from '../../daemon/core/registry.js';
+import { FAILURE_KINDS } from '../../daemon/api/vocabulary.js';
 import { tokenExample } from '../../daemon/api/schemas.js';
 import { firstIdOf, TIME_BOUNDS_MS } from '../../daemon/core/usage.js';
 import { DEFAULT_TERMS, NOT_REVOKED, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
@@ -45,6 +46,7 @@ export const aUsageRow = (hourMs: number, fields: Partial<UsageRow> = {}): Usage
   id: firstIdOf(hourMs) + randomUUID().slice(14),
   hourMs,
   minuteMs: null,
+  cause: '',
   tokenId: TOKEN_ID,
   projectId: PROJECT_ID,
   outcome: 'ok',
@@ -57,9 +59,7 @@ export const aUsageRow = (hourMs: number, fields: Partial<UsageRow> = {}): Usage
   cacheReadTokens: 0,
   cacheWriteTokens: 0,
   upstreamRefused: 0,
-  upstreamErrors: 0,
   cut: 0,
-  ownErrors: 0,
   withTokens: 0,
   times: TIME_BOUNDS_MS.map(() => 0),
   ...fields,
@@ -181,7 +181,7 @@ const NO_FIGURES = {
   errors: 0,
   refused: 0,
   upstream_refused: 0,
-  upstream_errors: 0,
+  failed: 0,
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
@@ -200,8 +200,14 @@ export const aTop = (fields: Partial<WireTop> = {}): WireTop => ({
   row_count: fields.rows?.length ?? 0,
   total: {
     ...NO_FIGURES,
-    requests: fields.rows?.reduce((sum, { requests }) => sum + requests, 0) ?? 0,
-    errors: fields.rows?.reduce((sum, { errors }) => sum + errors, 0) ?? 0,
+    history: fields.rows?.[0]?.history ?? [],
+    error_history: fields.rows?.[0]?.error_history ?? [],
+    ...Object.fromEntries(
+      (['requests', 'errors', ...FAILURE_KINDS] as const).map((count) => [
+        count,
+        fields.rows?.reduce((sum, row) => sum + row[count], 0) ?? 0,
+      ]),
+    ),
   },
   rows: [],
   ...fields,

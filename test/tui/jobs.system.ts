@@ -126,7 +126,14 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
           .and.to.contain(first);
       });
 
-      it('which token made the most errors in the last hour: 2 keys', async () => {
+      it('what is wrong right now, and why: no key on the overview, and what it names opens with 2', async () => {
+        await terminal.shows(/Problems [1-9][^]*project web +provider [^]*of [\d,]+ requests[^]*Traffic/, WITHIN_MS);
+        const job = await new Job(terminal).press('j', 'Enter');
+        expect(job.keys).to.be.at.most(4);
+        await terminal.shows(/overview › web/, WITHIN_MS);
+      });
+
+      it('which token made the most failures in the last hour: 2 keys', async () => {
         const job = await new Job(terminal).goTo('Top');
         await terminal.shows(/Tokens, last hour[^]*> *failing-client/, WITHIN_MS);
         await job.press('Enter');

@@ -8,6 +8,7 @@ import type {
   WireAuditRecord,
   WireCache,
   WireEvent,
+  WireIncident,
   WireProject,
   WireProjectCheck,
   WireStatus,
@@ -139,6 +140,8 @@ export class SimulatedDaemon {
   /** Pages of events that were loaded. */
   eventPages = 0;
   contexts: ContextSummary[] = [];
+  statusFields: Partial<WireStatus> = {};
+  incidents: WireIncident[] = [];
   /** Rows of Top, by token. */
   topRows: WireTopRow[] = [];
   /** Fields of the next responses. */
@@ -189,7 +192,11 @@ export class SimulatedDaemon {
   #answerTo(request: DataRequest): DataOf<DataRequest['of']> {
     switch (request.of) {
       case 'status':
-        return STATUS;
+        return { ...STATUS, ...this.statusFields };
+      case 'incidents':
+        return { from: at(-900_000), to: at(0), incidents: this.incidents };
+      case 'lastHour':
+        return this.#top(request.query);
       case 'tokens':
       case 'expiring':
         return this.#page(request.query);

@@ -122,7 +122,7 @@ function traffic({ overview: { status }, connection: { is }, size }: State): Str
   return strip(
     text('req ', 'faint'),
     `${rate(perSecond)}/s`,
-    size.columns >= 64 && strip(text('  errors ', 'faint'), text(`${rate(errors)}/s`, errors > 0 ? 'bad' : 'plain')),
+    size.columns >= 64 && strip(text('  failures ', 'faint'), text(`${rate(errors)}/s`, errors > 0 ? 'bad' : 'plain')),
     ' ',
   );
 }

@@ -29,6 +29,8 @@ type Loaders = {
 
 const LOADERS: Loaders = {
   status: ({ client, signal }) => client.status(signal),
+  incidents: ({ client, signal }) => client.incidents(signal),
+  lastHour: ({ client, signal }, { query }) => client.top(query, signal),
   tokens: ({ client, signal }, { query }) => client.tokens(query, signal),
   expiring: ({ client, signal }, { query }) => client.tokens(query, signal),
   token: ({ client, signal }, { id }) => client.token(id, signal),

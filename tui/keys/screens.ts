@@ -4,7 +4,7 @@ import * as overview from '../state/overview.js';
 import { whyNoChange } from '../state/state.js';
 import { named, type NamedBinding } from './binding.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
-import { FEED_BINDINGS } from './feeds.js';
+import { FEED_BINDINGS, showEvents } from './feeds.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
 import { TOP_BINDINGS } from './top.js';
@@ -15,10 +15,13 @@ const OVERVIEW_BINDINGS = named('overview', [
     keys: ['enter', 'l', 'right'],
     on: ['overview'],
     label: 'open',
-    meaning: 'open the selected token, or the tokens in the selected state',
+    meaning: 'open what the selected row names: a token, a project, events or the tokens in a state',
     footer: 1,
     whyDisabled: overview.whyNotOpened,
-    run: overview.openSelected,
+    run: (state) => {
+      const filter = overview.eventsOfSelected(state);
+      return filter === null ? overview.openSelected(state) : showEvents(state, filter);
+    },
   },
 ]);
 

@@ -49,6 +49,7 @@ export const TOP_BINDINGS = named('top', [
   rowsBy('token', 't', 'tokens', 'show tokens', 2),
   rowsBy('project', 'o', 'projects', 'show projects', 3),
   rowsBy('model', 'm', 'models', 'show models, by project', 4),
+  rowsBy('model_total', 'M', 'all models', 'show models, over all projects', 8.5),
   {
     name: 'next-window',
     keys: ['w'],
@@ -70,12 +71,9 @@ export const TOP_BINDINGS = named('top', [
     keys: ['y'],
     on: ['top'],
     label: 'copy id',
-    meaning: "copy the ID of the token or project to the terminal's clipboard",
+    meaning: "copy the ID of the token or project, or the name of the model, to the terminal's clipboard",
     whyDisabled: noRow,
-    run: onRow((state, row) => [
-      state,
-      { do: 'copy', text: row.token_id ?? row.project_id, what: row.token_id ? 'The ID' : 'The ID of the project' },
-    ]),
+    run: onRow((state, row) => [state, { do: 'copy', ...copied(row) }]),
   },
   {
     name: 'copy-top-command',
@@ -101,14 +99,22 @@ function opened(state: State, row: TopItem): Transition {
     case 'token':
       return row.token_id === undefined ? [state] : token.open(state, row.token_id, null);
     case 'project':
-      return project.open(state, row.project_id);
+      return row.project_id === undefined ? [state] : project.open(state, row.project_id);
     case 'model':
+    case 'model_total':
       return showEvents(state, eventsOf(state, row));
   }
 }
 
+function copied({ token_id: token, project_id: project, model }: TopItem): { text: string; what: string } {
+  if (token !== undefined) return { text: token, what: 'The ID' };
+  return project === undefined
+    ? { text: model ?? '', what: 'The name of the model' }
+    : { text: project, what: 'The ID of the project' };
+}
+
 const projectTerm = (state: State, { project_id: id, project_name: name }: TopItem): string =>
-  filterOfProject(state, { id, name: name ?? id });
+  id === undefined ? '' : filterOfProject(state, { id, name: name ?? id });
 
 const WHOLE_MODEL = new RegExp(`^${MODEL_PART_PATTERN}$`);
 

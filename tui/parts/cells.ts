@@ -74,7 +74,7 @@ export function cellStrip(cell: Cell, { nowMs, words, isNarrow }: CellOptions): 
 const nameShown = ({ name, id }: Named, words: readonly string[]): Strip =>
   name === null ? strip(text(shortId(id), 'faint')) : withFound(name, words);
 
-/** Requests over time. Steps with errors have the color of errors. @param columns longer histories are summed up. */
+/** Requests over time. Steps with failures have their color. @param columns longer histories are summed up. */
 export function trend(
   { history, errors }: { history: readonly number[]; errors: readonly number[] },
   columns: number,

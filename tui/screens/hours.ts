@@ -1,5 +1,7 @@
 /** Requests per hour in the last 24 hours. */
 import type { WireUsageLine } from '../../daemon/api/contract.js';
+import { failuresShown, type FailuresByKind } from '../../daemon/api/failure-words.js';
+import { FAILURE_KINDS } from '../../daemon/api/vocabulary.js';
 import { columnChart } from '../parts/charts.js';
 import { exact } from '../../daemon/api/formats.js';
 import { count } from '../parts/figures.js';
@@ -11,9 +13,10 @@ const HOURS = 24;
 const NONE = {
   requests: 0,
   hits: 0,
-  refused: 0,
   errors: 0,
+  refused: 0,
   upstream_refused: 0,
+  failed: 0,
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
@@ -35,42 +38,47 @@ export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] 
 /** Totals, in one line. */
 export function totals(hours: readonly Hour[]): Strip {
   const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
-  const [refused, errors] = [sum((it) => it.refused), sum((it) => it.errors)];
-  const [upstream, cut, hits] = [sum((it) => it.upstream_refused), sum((it) => it.cut), sum((it) => it.hits)];
+  const [errors, hits] = [sum((it) => it.errors), sum((it) => it.hits)];
+  const kinds = Object.fromEntries(FAILURE_KINDS.map((kind) => [kind, sum((it) => it[kind])])) as FailuresByKind;
   const cached = sum((it) => it.cache_read_tokens);
   return strip(
     text(exact(sum((it) => it.requests)), 'strong'),
     ' requests  ',
-    text(`${exact(errors)} errors  `, errors > 0 ? 'bad' : 'plain'),
-    // What is rare is shown only when it occurs, because the line has little room.
-    refused > 0 && text(`${exact(refused)} refused  `, 'warning'),
-    upstream > 0 && text(`${exact(upstream)} refused upstream  `, 'warning'),
-    cut > 0 && text(`${exact(cut)} cut  `, 'warning'),
+    text(`${failuresShown({ errors, ...kinds })}  `, errors > 0 ? 'bad' : 'plain'),
     hits > 0 && `${exact(hits)} hits  `,
     text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
     cached > 0 && text(`, ${count(cached)} cached`, 'faint'),
   );
 }
 
-/** A chart of at least three `rows`: columns, a mark below hours with errors, and the first and last hour. */
-export function hourChart(hours: readonly Hour[], columns: number, rows: number): Strip[] {
-  const each = Math.max(1, Math.min(6, Math.floor((columns + 1) / HOURS)));
+const LABELLED = 3;
+
+/** A chart of the hours, with the first and last one. */
+export const hourChart = (hours: readonly Hour[], columns: number, rows: number): Strip[] =>
+  stepChart(hours, [hourShown(hours.at(0)), hourShown(hours.at(-1))], columns, rows);
+
+/** A chart: columns, and from three `rows` on a mark below steps with failures, and labels of the first and last step. */
+export function stepChart(
+  steps: readonly { requests: number; errors: number }[],
+  [first, last]: readonly [string, string],
+  columns: number,
+  rows: number,
+): Strip[] {
+  if (steps.length === 0 || rows < 1) return [];
+  const each = Math.max(1, Math.min(6, Math.floor((columns + 1) / steps.length)));
   const gap = each > 1 ? 1 : 0;
   const wide = (sign: string, width = each - gap) => sign.repeat(width) + ' '.repeat(gap);
   const bars = columnChart(
-    hours.map(({ requests }) => requests),
-    Math.max(1, rows - 2),
+    steps.map(({ requests }) => requests),
+    rows < LABELLED ? rows : rows - 2,
     'accent',
   ).map((line) =>
     strip(text(line.map((piece) => Array.from(piece.text, (sign) => wide(sign)).join('')).join(''), 'accent')),
   );
-  const signs = hours.map(({ errors }) => (errors > 0 ? `!${' '.repeat(each - 1)}` : ' '.repeat(each))).join('');
-  const width = Math.min(columns, each * HOURS);
-  return [
-    ...bars,
-    strip(text(signs, 'bad')),
-    between(strip(text(hourShown(hours.at(0)), 'faint')), strip(text(hourShown(hours.at(-1)), 'faint')), width),
-  ];
+  if (rows < LABELLED) return bars;
+  const signs = steps.map(({ errors }) => (errors > 0 ? `!${' '.repeat(each - 1)}` : ' '.repeat(each))).join('');
+  const width = Math.min(columns, each * steps.length);
+  return [...bars, strip(text(signs, 'bad')), between(strip(text(first, 'faint')), strip(text(last, 'faint')), width)];
 }
 
 const hourShown = (hour: Hour | undefined) =>

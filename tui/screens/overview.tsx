@@ -1,22 +1,24 @@
 /** The overview screen. */
 import { Box } from 'ink';
 import { shortId } from '../../console/columns/cell-text.js';
+import type { Problem } from '../../console/problems.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
-import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
+import type { WireStatus, WireToken, WireTopRow } from '../../daemon/api/contract.js';
+import { failureKinds, failuresShown } from '../../daemon/api/failure-words.js';
 import { duration, exact, relativeTime } from '../../daemon/api/formats.js';
-import { bar, brailleChart } from '../parts/charts.js';
-import { fact } from '../parts/columns.js';
+import { bar } from '../parts/charts.js';
+import { cells, fact, type ListColumn, sizedColumns } from '../parts/columns.js';
 import { count, milliseconds, percent, rate } from '../parts/figures.js';
 import { Drawing } from '../parts/drawing.js';
 import { selected } from '../parts/list.js';
 import { EDGES, EmptyPane, Pane } from '../parts/pane.js';
 import { stateMark } from '../parts/cells.js';
-import { fitted, type Piece, strip, type Strip, text } from '../parts/strip.js';
-import { selection } from '../state/overview.js';
+import { between, fitted, joined, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { problems, selectionIn, worst } from '../state/overview.js';
 import { projectName } from '../state/projects.js';
 import { areaOf } from '../state/rows.js';
 import { daemonNow, type State } from '../state/state.js';
-import { hourChart, hoursOf, totals } from './hours.js';
+import { hourChart, hoursOf, stepChart, totals } from './hours.js';
 import { loadingText } from './tokens.js';
 
 /** A framed section of the screen. */
@@ -36,30 +38,61 @@ const RANK_OF_SELECTED = 0.5;
 
 /** From this width on there are two columns of sections. */
 const TWO_COLUMNS = 90;
+/** Rows below the problems that show anything; and those that they leave where there are few. */
+const MIN_ROWS = 4;
+const TRAFFIC_ROWS = 6;
+/** Rows of problems that leave less than half of a low screen to the rest. */
+const MANY_ROWS = 14;
 
 export function OverviewScreen({ state }: { state: State }) {
   const { status } = state.overview;
   if (!status) return <EmptyPane says={loadingText(state)} />;
   const { columns, rows } = areaOf(state);
-  const [health, tokens, traffic, hours, expiring] = [
+  const wrong = problemsSection(state, columns);
+  const most = Math.max(Math.floor(rows / 2), Math.min(rows - TRAFFIC_ROWS, MANY_ROWS));
+  const above = wrong ? Math.min(wrong.maxRows + EDGES, Math.max(wrong.minRows + EDGES, most)) : 1;
+  const rest = rows - above;
+  return (
+    <Box flexGrow={1} flexDirection="column">
+      {wrong ? (
+        <Stack sections={[wrong]} rows={above} />
+      ) : (
+        <Drawing height={1} draw={() => [strip('  ', nothingWrong(state))]} />
+      )}
+      {rest >= MIN_ROWS && <Traffic state={state} status={status} columns={columns} rows={rest} />}
+    </Box>
+  );
+}
+
+interface TrafficProps {
+  state: State;
+  status: WireStatus;
+  columns: number;
+  rows: number;
+}
+
+function Traffic({ state, status, columns, rows }: TrafficProps) {
+  const [health, tokens, traffic, worst, hours, expiring] = [
     healthSection(state, status),
     tokensSection(state, status),
     trafficSection(state, status),
+    worstSection(state),
     hoursSection(state),
     expiringSection(state),
   ];
   if (columns < TWO_COLUMNS) {
-    return <Stack sections={[{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, hours, expiring]} rows={rows} />;
+    const all = [{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, worst, hours, expiring];
+    return <Stack sections={all} rows={rows} />;
   }
-  // The left half gets the rows that it needs; of the rest, the tokens that expire next get what they can use.
-  const needed = healthLines(state, status).length + tokens.minRows + 2 * EDGES;
-  const below =
-    rows >= 20 || selection(state).token !== null ? Math.max(5, Math.min(expiring.maxRows + EDGES, rows - needed)) : 0;
+  // The right half gets the rows that it needs; of the rest, the tokens that expire next get what they can use.
+  const needed = [health, tokens, worst].reduce((sum, { maxRows }) => sum + maxRows + EDGES, 0);
+  const hasRoom = rows >= 20 || selectionIn(state, 'expiring') !== null;
+  const below = hasRoom ? Math.max(5, Math.min(expiring.maxRows + EDGES, rows - needed)) : 0;
   return (
     <Box flexGrow={1} flexDirection="column">
       <Box height={rows - below}>
-        <Stack sections={[health, tokens]} rows={rows - below} width={Math.floor(columns / 2)} />
-        <Stack sections={[traffic, hours]} rows={rows - below} />
+        <Stack sections={[traffic, hours]} rows={rows - below} width={Math.floor(columns / 2)} />
+        <Stack sections={[health, tokens, worst]} rows={rows - below} />
       </Box>
       {below > 0 && <Stack sections={[expiring]} rows={below} />}
     </Box>
@@ -120,20 +153,88 @@ function shared(parts: readonly Section[], left: number): number[] {
   return rows;
 }
 
+/** From this width on, a problem and its remedy have one line. */
+const ONE_LINE = 160;
+
+/** What is wrong, each with its cause and what to do; null if nothing is. */
+function problemsSection(state: State, width: number): Section | null {
+  const all = problems(state);
+  if (all.length === 0) return null;
+  const each = width >= ONE_LINE ? 1 : 2;
+  const at = selectionIn(state, 'problem');
+  // The selected problem is visible, with its remedy.
+  const first = (rows: number) => Math.max(0, (at ?? 0) - Math.max(1, Math.floor(rows / each)) + 1);
+  return {
+    title: `Problems ${exact(all.length)}`,
+    minRows: each,
+    maxRows: all.length * each,
+    rank: 0,
+    selectedLine: (rows) => (at === null ? null : (at - first(rows)) * each),
+    lines: (columns, rows) => problemLines(all, columns, each).slice(first(rows) * each, first(rows) * each + rows),
+  };
+}
+
+function problemLines(all: readonly Problem[], columns: number, each: number): Strip[] {
+  if (each === 1) {
+    const facts = sizedColumns(PROBLEM_COLUMNS, columns - 2, all);
+    return all.map((problem) => strip(signOf(problem), cells(facts, problem)));
+  }
+  return all.flatMap((problem) => {
+    const [subject = [], why = [], extent = [], remedy = []] = PROBLEM_COLUMNS.map((column) => column.show(problem));
+    const first = strip(signOf(problem), subject, '  ', why);
+    const hasRoom = widthOf(first) + 2 + widthOf(extent) <= columns;
+    return [hasRoom ? between(first, extent, columns) : first, strip('  ', remedy)];
+  });
+}
+
+const signOf = ({ isFailure }: Problem) => (isFailure ? text('✗ ', 'bad') : text('▲ ', 'warning'));
+
+const PROBLEM_COLUMNS: readonly ListColumn<Problem>[] = [
+  {
+    title: '',
+    rank: 0,
+    minWidth: 12,
+    maxWidth: 60,
+    keepsWidth: true,
+    show: ({ subject }) => strip(text(subject, 'strong')),
+  },
+  {
+    title: ' ',
+    rank: 0,
+    minWidth: 8,
+    maxWidth: 24,
+    isWhole: true,
+    show: ({ why, isFailure }) => strip(text(why, isFailure ? 'bad' : 'warning')),
+  },
+  { title: '  ', rank: 1, minWidth: 8, maxWidth: 40, isWhole: true, show: ({ extent }) => strip(extent) },
+  {
+    title: '   ',
+    rank: 0,
+    minWidth: 20,
+    maxWidth: 120,
+    show: ({ remedy }) => strip(text(remedy ?? 'look at its events', 'faint')),
+  },
+];
+
+/** Says no more than is known. */
+function nothingWrong({ overview: { incidents } }: State): Piece {
+  return incidents === null ? text('…', 'faint') : text('● Nothing is wrong', 'good');
+}
+
 const FACT_COLUMNS = 9;
 
 function healthSection(state: State, status: WireStatus): Section {
   return {
     title: 'Health',
     minRows: 3,
-    maxRows: 9,
+    maxRows: 8,
     rank: 0,
     lines: () => healthLines(state, status),
   };
 }
 
 function healthLines(state: State, status: WireStatus): Strip[] {
-  const { database, event_bus: bus, audit, upstream, cache, redis, missing, degraded } = status;
+  const { database, event_bus: bus, audit, upstream, cache, redis } = status;
   const ready = { ready: text('● ready', 'good'), 'not ready': text('✗ not ready', 'bad') };
   const pending = database.pending_migrations.length;
   const signs: Record<WireStatus['redis'], Piece> = {
@@ -145,10 +246,8 @@ function healthLines(state: State, status: WireStatus): Strip[] {
     strip(
       ready[status.status],
       `  llmp ${status.version}, up ${duration(daemonNow(state) - Date.parse(status.started_at))}`,
-      text(`  ${status.instance}`, 'faint'),
     ),
-    ...missing.map((it) => strip(text(`! missing: ${it}`, 'bad'))),
-    ...degraded.map((it) => strip(text(`! degraded: ${it}`, 'warning'))),
+    fact('instance', status.instance, FACT_COLUMNS),
     fact('upstream', `p50 ${milliseconds(upstream.p50_ms)}, p95 ${milliseconds(upstream.p95_ms)}`, FACT_COLUMNS),
     fact(
       'database',
@@ -192,7 +291,7 @@ function cacheText({ backend, hit_ratio: ratio }: WireStatus['cache']): Strip {
 const BAR_COLUMNS = 40;
 
 function tokensSection(state: State, { tokens, projects }: WireStatus): Section {
-  const { state: at } = selection(state);
+  const at = selectionIn(state, 'state');
   const all = tokens ? Object.values(tokens).reduce((sum, each) => sum + each, 0) : null;
   const ofProjects = projects ? `, projects ${exact(projects.active)} of ${exact(projects.all)} active` : '';
   return {
@@ -218,33 +317,98 @@ function tokensSection(state: State, { tokens, projects }: WireStatus): Section 
   };
 }
 
-function trafficSection({ overview: { traffic } }: State, { requests }: WireStatus): Section {
-  const first = traffic[0]?.atMs;
-  const last = traffic.at(-1)?.atMs;
-  const most = Math.max(0, ...traffic.map(({ perSecond }) => perSecond));
+function trafficSection({ overview: { lastHour } }: State, { requests }: WireStatus): Section {
   return {
-    title: 'Traffic',
+    title: 'Traffic, last hour',
     minRows: 2,
-    maxRows: 8,
+    maxRows: 12,
     rank: 1,
-    lines: (columns, rows) => [
-      strip(
+    lines(columns, rows) {
+      const now = strip(
         text(rate(requests.per_second), 'strong'),
         ' requests/s  ',
-        text(`${rate(requests.errors_per_second)} errors/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
+        text(`${rate(requests.errors_per_second)} failures/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
         `  ${exact(requests.in_flight)} in flight`,
-        columns >= 60 &&
-          first !== undefined &&
-          last !== undefined &&
-          text(`  peak ${rate(most)}/s in ${duration(last - first)}`, 'faint'),
+      );
+      if (!lastHour) return [now];
+      const { total } = lastHour;
+      const done = strip(text(exact(total.requests), 'strong'), ' in the hour');
+      const failed = strip(text(failuresShown(total), total.errors > 0 ? 'bad' : 'plain'));
+      const hasRoom = widthOf(done) + 2 + widthOf(failed) <= columns;
+      const sums = hasRoom ? [strip(done, '  ', failed)] : [done, failed];
+      const steps = total.history.map((count, at) => ({ requests: count, errors: total.error_history[at] ?? 0 }));
+      return [now, ...sums, ...stepChart(steps, ['1 h ago', 'now'], columns, rows - 1 - sums.length)];
+    },
+  };
+}
+
+/** The tokens with the most failures. */
+function worstSection(state: State): Section {
+  const rows = worst(state);
+  const at = selectionIn(state, 'worst');
+  return {
+    title: 'Most failures, last hour',
+    minRows: 2,
+    maxRows: Math.max(2, Math.min(12, rows.length)),
+    rank: at === null ? 2.5 : RANK_OF_SELECTED,
+    ...scrolled(at, rows, 'No failures.', WORST_COLUMNS),
+  };
+}
+
+const WORST_COLUMNS: readonly ListColumn<WireTopRow>[] = [
+  {
+    title: '',
+    rank: 0,
+    minWidth: 8,
+    maxWidth: 60,
+    keepsWidth: true,
+    show: ({ token_id: id = '', token_name: name = null }) =>
+      strip(name === null ? text(shortId(id), 'faint') : text(name)),
+  },
+  {
+    title: ' ',
+    rank: 1,
+    minWidth: 8,
+    maxWidth: 40,
+    show: ({ project_name: name }) => strip(text(name ?? '', 'faint')),
+  },
+  {
+    title: '  ',
+    rank: 0,
+    minWidth: 4,
+    maxWidth: 10,
+    isWhole: true,
+    alignRight: true,
+    show: ({ errors }) => strip(text(count(errors), 'bad')),
+  },
+  {
+    title: '   ',
+    rank: 3,
+    minWidth: 12,
+    maxWidth: 60,
+    show: (row) =>
+      joined(
+        failureKinds(row).map((kind) => strip(text(`${kind.label} `, 'faint'), count(kind.count))),
+        '  ',
       ),
-      ...brailleChart(
-        traffic.map(({ perSecond }) => perSecond),
-        columns,
-        rows - 1,
-        'accent',
-      ),
-    ],
+  },
+];
+
+/** The lines of a list, of which the selected one is visible. */
+function scrolled<T extends object>(
+  at: number | null,
+  items: readonly T[],
+  none: string,
+  columns: readonly ListColumn<T>[],
+): Pick<Section, 'lines' | 'selectedLine'> {
+  const first = (rows: number) => Math.max(0, (at ?? 0) - rows + 1);
+  return {
+    selectedLine: (rows) => at && at - first(rows),
+    lines(width, rows) {
+      if (items.length === 0) return [strip(text(none, 'faint'))];
+      const sized = sizedColumns(columns, width, items);
+      return items.slice(first(rows), first(rows) + rows).map((item) => cells(sized, item));
+    },
   };
 }
 
@@ -254,7 +418,7 @@ function hoursSection(state: State): Section {
   return {
     title: 'Last 24 hours',
     minRows: 4,
-    maxRows: 9,
+    maxRows: 16,
     rank: 4,
     lines(columns, rows) {
       if (!usage) return [strip(text('…', 'faint'))];
@@ -266,36 +430,52 @@ function hoursSection(state: State): Section {
 
 function expiringSection(state: State): Section {
   const { expiring } = state.overview;
-  const { token: at } = selection(state);
-  // The selected token is visible.
-  const first = (rows: number) => Math.max(0, (at ?? 0) - rows + 1);
+  const at = selectionIn(state, 'expiring');
   return {
     title: 'Expiring next',
     minRows: 2,
-    maxRows: 8,
+    maxRows: Math.max(2, Math.min(12, expiring.length)),
     rank: at === null ? 3 : RANK_OF_SELECTED,
-    selectedLine: (rows) => at && at - first(rows),
-    lines: (_, rows) =>
-      expiring.length === 0
-        ? [strip(text('No active tokens.', 'faint'))]
-        : expiring.slice(first(rows), first(rows) + rows).map((token) => expiringLine(state, token)),
+    ...scrolled(at, expiring, 'No active tokens.', expiringColumns(state)),
   };
 }
 
 const SOON_MS = 3_600_000;
 
-function expiringLine(state: State, { id, name, project_id: projectId, expires_at: at, ...token }: WireToken): Strip {
-  const isSoon = Date.parse(at) - daemonNow(state) < SOON_MS;
-  const project = projectName(state, projectId) ?? shortId(projectId);
-  return strip(
-    fitted([text(relativeTime(at, daemonNow(state)), isSoon ? 'warning' : 'plain')], 8),
-    ' ',
-    text(shortId(id), 'faint'),
-    '  ',
-    fitted(strip(name ?? ''), 20),
-    '  ',
-    fitted(strip(project), 12),
-    '  ',
-    `${count(token.request_count)}/${token.max_requests === 0 ? '∞' : count(token.max_requests)}`,
-  );
+function expiringColumns(state: State): ListColumn<WireToken>[] {
+  const now = daemonNow(state);
+  const isSoon = (at: string) => Date.parse(at) - now < SOON_MS;
+  return [
+    {
+      title: '',
+      rank: 0,
+      minWidth: 8,
+      isWhole: true,
+      show: ({ expires_at: at }) => strip(text(relativeTime(at, now), isSoon(at) ? 'warning' : 'plain')),
+    },
+    {
+      title: ' ',
+      rank: 0,
+      minWidth: 8,
+      maxWidth: 60,
+      keepsWidth: true,
+      show: ({ id, name }) => strip(name === null ? text(shortId(id), 'faint') : text(name)),
+    },
+    {
+      title: '  ',
+      rank: 1,
+      minWidth: 8,
+      maxWidth: 40,
+      show: ({ project_id: id }) => strip(projectName(state, id) ?? shortId(id)),
+    },
+    {
+      title: '   ',
+      rank: 2,
+      minWidth: 4,
+      maxWidth: 20,
+      isWhole: true,
+      show: ({ request_count: used, max_requests: cap }) => strip(`${count(used)}/${cap === 0 ? '∞' : count(cap)}`),
+    },
+    { title: '    ', rank: 3, minWidth: 8, isWhole: true, show: ({ id }) => strip(text(shortId(id), 'faint')) },
+  ];
 }

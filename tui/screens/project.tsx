@@ -97,7 +97,7 @@ function lastMinutes({ now }: ProjectDetail): Strip {
     text(exact(requests), 'strong'),
     ` request${requests === 1 ? '' : 's'} in the last 5 minutes  `,
     row && trend({ history: row.history, errors: row.error_history }, row.history.length),
-    errors > 0 && text(`  ${counted(errors, 'error')}`, 'bad'),
+    errors > 0 && text(`  ${counted(errors, 'failure')}`, 'bad'),
   );
 }
 
@@ -129,7 +129,7 @@ function busiestRowsOf(
   const head = line(
     strip(text(title, 'title'), text(', last hour', 'faint')),
     [text('requests', 'faint')],
-    [text('errors', 'faint')],
+    [text('failures', 'faint')],
   );
   const rows = (top?.rows ?? [])
     .filter(({ requests }) => requests > 0)

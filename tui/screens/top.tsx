@@ -1,7 +1,8 @@
 /** The Top screen: the busiest tokens, projects or models. */
 import { topColumns } from '../../console/columns/top.js';
 import { counted } from '../../daemon/api/formats.js';
-import { moreRowsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
+import { failuresShown } from '../../daemon/api/failure-words.js';
+import { isOfModels, moreRowsOf, PERIODS, PLURALS } from '../../daemon/api/top-words.js';
 import { keyOf } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { key, List } from '../parts/list.js';
@@ -15,7 +16,7 @@ import { loadingText } from './tokens.js';
 export function TopScreen({ state }: { state: State }) {
   const { window, response } = state.top;
   const total = response?.total;
-  const foot = total && ` · ${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}`;
+  const foot = total && ` · ${counted(total.requests, 'request')}, ${failuresShown(total)}`;
   return (
     <List
       window={window}
@@ -47,7 +48,7 @@ function nothing(state: State): (string | Strip)[] {
   if (top.filter.trim() === '') {
     return [`No requests in the ${PERIODS[top.period]}.`, strip(period, ' shows another time.')];
   }
-  const isModel = /(?:^|\s)!?model:/.test(top.filter) && top.by !== 'model';
+  const isModel = /(?:^|\s)!?model:/.test(top.filter) && !isOfModels(top.by);
   return [
     strip(`No ${PLURALS[top.by]} match `, text(top.filter, 'accent'), '.'),
     isModel && top.response !== null && top.response.rows.length > 0

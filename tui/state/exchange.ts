@@ -17,6 +17,7 @@ import type {
   WireBatchUndone,
   WireCache,
   WireEvent,
+  WireIncidents,
   WireProject,
   WireProjectChanged,
   WireProjectCheck,
@@ -35,6 +36,9 @@ import type { PageRequest } from './window.js';
 /** Kinds of data requests by name: parameters and resulting data. */
 interface Requests {
   status: { params: object; data: WireStatus };
+  incidents: { params: object; data: WireIncidents };
+  /** The traffic of all instances in the last hour, and the tokens with the most failures, for the overview. */
+  lastHour: { params: { query: TopQuery }; data: WireTop };
   tokens: { params: { query: TokenQuery; page: PageRequest }; data: Page<WireToken> };
   /** The first few tokens of a query, for the overview. */
   expiring: { params: { query: TokenQuery }; data: Page<WireToken> };

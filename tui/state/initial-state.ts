@@ -20,7 +20,7 @@ const NO_DATA = {
   undoHistory: { undo: [], redo: [] },
   pendingChanges: [],
   progress: null,
-  overview: { status: null, traffic: [], expiring: [], selected: null, usage: null },
+  overview: { status: null, incidents: null, lastHour: null, expiring: [], selected: null, usage: null },
   tokens: NO_TOKENS,
   token: null,
   project: null,

@@ -1,44 +1,86 @@
-/** The rows of the overview that can be opened: the states of tokens, and the tokens that expire next. */
-import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
+/** The rows of the overview that can be opened: what is wrong, the states of tokens, and tokens. */
+import { quotedValue } from '../../console/query/terms.js';
+import { type Problem, problemsIn } from '../../console/problems.js';
+import type { WireToken, WireTopRow } from '../../daemon/api/contract.js';
+import { TOKEN_STATES, type TokenState } from '../../daemon/api/vocabulary.js';
 import { opened } from './navigation.js';
+import * as project from './project.js';
 import { refreshed } from './refreshing.js';
 import type { State, Transition } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 
+/** Empty until the status is known. */
+export const problems = ({ overview: { status, incidents } }: State): Problem[] =>
+  status ? problemsIn(status, incidents) : [];
+
+/** The tokens with the most failures in the last hour. */
+export const worst = ({ overview: { lastHour } }: State): WireTopRow[] =>
+  (lastHour?.rows ?? []).filter(({ errors }) => errors > 0);
+
+type Row = { key: string } & (
+  | { is: 'problem'; problem: Problem }
+  | { is: 'state'; state: TokenState }
+  | { is: 'worst'; row: WireTopRow }
+  | { is: 'expiring'; token: WireToken }
+);
+
 /** In the order of the screen. */
-const rowsOf = ({ overview: { expiring } }: State): readonly string[] => [
-  ...TOKEN_STATES,
-  ...expiring.map(({ id }) => id),
+const rowsOf = (state: State): Row[] => [
+  ...problems(state).map((problem): Row => ({ is: 'problem', key: `problem ${problem.id}`, problem })),
+  ...TOKEN_STATES.map((ofState): Row => ({ is: 'state', key: ofState, state: ofState })),
+  ...worst(state).map((row): Row => ({ is: 'worst', key: `worst ${row.token_id ?? ''}`, row })),
+  ...state.overview.expiring.map((it): Row => ({ is: 'expiring', key: it.id, token: it })),
 ];
 
-/** Index of the selected state of tokens, or of the selected token; null: it is not selected, or gone. */
-export function selection(state: State): { state: number | null; token: number | null } {
-  const at = rowsOf(state).findIndex((row) => row === state.overview.selected);
-  const isState = at < TOKEN_STATES.length;
-  return { state: at >= 0 && isState ? at : null, token: isState ? null : at - TOKEN_STATES.length };
+const selectedRow = (state: State) => rowsOf(state).find(({ key }) => key === state.overview.selected);
+
+/** Index of the selected row among those of its kind; null: none of them is selected. */
+export function selectionIn(state: State, kind: Row['is']): number | null {
+  const at = rowsOf(state)
+    .filter(({ is }) => is === kind)
+    .findIndex(({ key }) => key === state.overview.selected);
+  return at >= 0 ? at : null;
 }
 
 /** Without a selection the first row is selected, or the last one when moving up. */
 export function movedBy(state: State, by: number): State {
   const rows = rowsOf(state);
-  const at = rows.findIndex((row) => row === state.overview.selected);
+  const at = rows.findIndex(({ key }) => key === state.overview.selected);
   const from = at >= 0 ? at : by > 0 ? -1 : rows.length;
   const to = Math.max(0, Math.min(rows.length - 1, from + by));
-  return { ...state, overview: { ...state.overview, selected: rows[to] ?? null } };
+  return { ...state, overview: { ...state.overview, selected: rows[to]?.key ?? null } };
 }
 
-export const whyNotOpened = (state: State): string | null => {
-  const { state: ofState, token: ofToken } = selection(state);
-  return ofState === null && ofToken === null ? 'No row is selected; j and k select one' : null;
-};
+export function whyNotOpened(state: State): string | null {
+  const row = selectedRow(state);
+  if (!row) return 'No row is selected; j and k select one';
+  return row.is === 'problem' && row.problem.incident === null ? (row.problem.remedy ?? 'It has no screen') : null;
+}
 
-/** Opens the selected token, or the tokens in the selected state. */
+/** The filter for the events of a problem that is neither of a project nor of a token; null for other rows. */
+export function eventsOfSelected(state: State): string | null {
+  const row = selectedRow(state);
+  const isOfUnknown = row?.is === 'problem' && row.problem.incident?.kind === 'unknown_tokens';
+  return isOfUnknown ? `outcome:failed why:${quotedValue(row.problem.why)}` : null;
+}
+
+/** Opens what the selected row names. */
 export function openSelected(state: State): Transition {
-  const { state: ofState, token: ofToken } = selection(state);
-  const it = ofToken === null ? undefined : state.overview.expiring[ofToken];
-  if (it) return token.open(state, it.id, it);
-  const inState = ofState === null ? undefined : TOKEN_STATES[ofState];
-  if (inState === undefined) return [state];
-  return refreshed(tokens.withNewList(opened(state, { screen: 'tokens' }), { filter: `state:${inState}` }));
+  const row = selectedRow(state);
+  switch (row?.is) {
+    case 'problem': {
+      const { token_id: tokenId = null, project_id: projectId = null } = row.problem.incident ?? {};
+      if (tokenId !== null) return token.open(state, tokenId, null);
+      return projectId === null ? [state] : project.open(state, projectId);
+    }
+    case 'state':
+      return refreshed(tokens.withNewList(opened(state, { screen: 'tokens' }), { filter: `state:${row.state}` }));
+    case 'worst':
+      return row.row.token_id === undefined ? [state] : token.open(state, row.row.token_id, null);
+    case 'expiring':
+      return token.open(state, row.token.id, row.token);
+    default:
+      return [state];
+  }
 }

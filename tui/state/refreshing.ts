@@ -10,13 +10,18 @@ import * as token from './token.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
 
+/** Rows of each list of tokens on the overview: what a tall screen has room for. */
+const LISTED = '20';
+
 /** Requests of the view, apart from the list of tokens, which is loaded page by page. */
 function dataRequests(state: State): DataRequest[] {
   const shown = view(state);
   switch (shown.screen) {
     case 'overview':
       return [
-        { of: 'expiring', query: { state: 'active', sort: 'expires_at', limit: '8' } },
+        { of: 'incidents' },
+        { of: 'lastHour', query: { by: 'token', window: '1h', sort: 'errors', limit: LISTED } },
+        { of: 'expiring', query: { state: 'active', sort: 'expires_at', limit: LISTED } },
         { of: 'usage', query: { by: 'hour', since: token.dayBefore(state) } },
       ];
     case 'token':

@@ -4,6 +4,7 @@ import type {
   WireAuditRecord,
   WireCache,
   WireEvent,
+  WireIncidents,
   WireProject,
   WireStatus,
   WireToken,
@@ -87,9 +88,11 @@ export interface State {
   progress: { words: string; done: number; of: number } | null;
   overview: {
     status: WireStatus | null;
-    traffic: readonly Sample[];
+    /** Null until loaded; so is the next one. */
+    incidents: WireIncidents | null;
+    lastHour: WireTop | null;
     expiring: readonly WireToken[];
-    /** The selected row: a state of tokens, or the ID of a token; null: none yet. */
+    /** Key of the selected row (overview.ts); null: none yet. */
     selected: string | null;
     /** Hourly, for the last 24 hours. */
     usage: readonly WireUsageLine[] | null;
@@ -140,12 +143,6 @@ export interface ConnectionState {
   failures: number;
   /** How far the daemon's clock is ahead of the local clock; null until it is known. */
   skewMs: number | null;
-}
-
-export interface Sample {
-  atMs: number;
-  perSecond: number;
-  errorsPerSecond: number;
 }
 
 /** `live`: usable tokens first, those that expire next on top; then all others. */

@@ -18,7 +18,7 @@ import { cursorRow, emptyWindow, move, moveTo, withAllRows } from './window.js';
 export const NO_TOP: TopState = {
   by: 'token',
   period: '1h',
-  orders: { token: 'errors', project: 'errors', model: 'tokens' },
+  orders: { token: 'errors', project: 'errors', model: 'tokens', model_total: 'tokens' },
   isReversed: false,
   filter: '',
   response: null,
@@ -67,11 +67,11 @@ function arranged(state: State): State {
 }
 
 const idOf = ({ token_id: token, project_id: project, model }: WireTopRow) =>
-  [token ?? '', project, model ?? ''].join(' ');
+  [token ?? '', project ?? '', model ?? ''].join(' ');
 
 /** The name of what a row stands for; null if it has none. */
 export const nameOf = (row: WireTopRow, by: TopDimension): string | null =>
-  by === 'token' ? (row.token_name ?? null) : by === 'project' ? row.project_name : (row.model ?? null);
+  by === 'token' ? (row.token_name ?? null) : by === 'project' ? (row.project_name ?? null) : (row.model ?? null);
 
 const FIGURES: Record<Exclude<TopOrder, 'name' | 'project'>, (row: TopItem) => number> = {
   requests: ({ requests }) => requests,
@@ -119,7 +119,8 @@ export function sorted(state: State, order: TopOrder, isReversed = false): State
 export function orderedByNext(state: State): State {
   const { top } = state;
   // The name of a project is its own column.
-  const all = TOP_ORDERS.filter((order) => top.by !== 'project' || order !== 'project');
+  const hasProject = top.by === 'token' || top.by === 'model';
+  const all = TOP_ORDERS.filter((order) => order !== 'project' || hasProject);
   return sorted(state, all[(all.indexOf(orderOf(top)) + 1) % all.length] ?? 'errors');
 }
 

@@ -22,16 +22,7 @@ import { listRows } from './rows.js';
 import { withCount } from './saved-views.js';
 import type { Reveal } from './layers.js';
 import * as secrets from './secret-search.js';
-import {
-  andThen,
-  bulkActivity,
-  type Sample,
-  withMessage,
-  type State,
-  type Transition,
-  view,
-  withLayer,
-} from './state.js';
+import { andThen, bulkActivity, withMessage, type State, type Transition, view, withLayer } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
@@ -39,8 +30,6 @@ import { resetForDaemon } from './initial-state.js';
 import * as windows from './window.js';
 
 const SECOND_MS = 1_000;
-/** The maximum number of samples that the chart of the overview can show. */
-const SAMPLES_KEPT = 120;
 
 /** Input handling. The table of keys imports the reducers, so it is passed in to avoid an import cycle. */
 export interface Press {
@@ -190,12 +179,9 @@ type DataReducers = {
 };
 
 const DATA_REDUCERS: DataReducers = {
-  status: (state, _, status) => {
-    const { per_second: perSecond, errors_per_second: errorsPerSecond } = status.requests;
-    const sample: Sample = { atMs: state.nowMs, perSecond, errorsPerSecond };
-    const traffic = [...state.overview.traffic, sample].slice(-SAMPLES_KEPT);
-    return [{ ...state, overview: { ...state.overview, status, traffic } }];
-  },
+  status: (state, _, status) => [{ ...state, overview: { ...state.overview, status } }],
+  incidents: (state, _, incidents) => [{ ...state, overview: { ...state.overview, incidents } }],
+  lastHour: (state, _, lastHour) => [{ ...state, overview: { ...state.overview, lastHour } }],
   tokens: (state, { page }, data) => tokens.loaded(state, page, data),
   expiring: (state, _, { items }) => [{ ...state, overview: { ...state.overview, expiring: items } }],
   token: (state, _, data) => [token.loaded(state, data)],

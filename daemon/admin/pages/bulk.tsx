@@ -223,7 +223,7 @@ const TERMS: Readonly<Record<string, string>> = {
   created_after: 'creation after',
   created_before: 'creation before',
   idle_over: 'no use for',
-  errors_over: 'errors over',
+  errors_over: 'failures over',
   model: 'model',
 };
 

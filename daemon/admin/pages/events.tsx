@@ -3,7 +3,7 @@ import { subjectsOf } from '../../../console/columns/column.js';
 import { actorShown, bytes, counted, exact, promptCacheShown } from '../../api/formats.js';
 import type { WireEvent, WireRequestEvent } from '../../api/contract.js';
 import { type Cause, causeOf, whyFailed } from '../../api/request-outcome.js';
-import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
+import { ALL_FAILURES, REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { ApiError, type StreamItem } from '../../api/client.js';
 import type { PageStream } from '../page-streams.js';
 import {
@@ -52,7 +52,7 @@ interface EventsProps extends FilteredListProps, Loaded {
 const SHOWN: Readonly<Record<string, { words: string; filter: Record<string, string> }>> = {
   '': { words: 'all events', filter: {} },
   requests: { words: 'requests', filter: { kind: REQUEST_EVENT_KIND } },
-  failures: { words: 'failures', filter: { outcome: '!ok' } },
+  failures: { words: 'failures', filter: { outcome: ALL_FAILURES } },
   refused: { words: 'refused by llmp', filter: { outcome: 'refused' } },
 };
 

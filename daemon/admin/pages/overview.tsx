@@ -76,7 +76,7 @@ function Tiles({ status: { requests, cache, upstream, tokens } }: { status: Wire
   const tiles = [
     ['Active tokens', tokens ? exact(tokens.active) : '–', 'tokens?state=active'],
     ['Requests', `${exact(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
-    ['Errors', `${exact(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
+    ['Failures', `${exact(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
     ['Cache hits', percent(cache.hit_ratio), 'cache'],
     ['Upstream median', milliseconds(upstream.p50_ms), null],
     ['Upstream 95th percentile', milliseconds(upstream.p95_ms), null],

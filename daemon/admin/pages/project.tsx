@@ -91,7 +91,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           name: 'Last 24 h',
           value: (
             <Link to={`top?project_id=${project.id}&window=24h`}>
-              {counted(project.requests_24h, 'request')}, {counted(project.errors_24h, 'error')}
+              {counted(project.requests_24h, 'request')}, {counted(project.errors_24h, 'failure')}
             </Link>
           ),
         },

@@ -79,7 +79,7 @@ const COLUMNS = tableColumns(PROJECT_COLUMNS, {
     errors > 0 ? (
       <Link to={`top?project_id=${id}&window=24h`} className="mark revoked">
         {exact(errors)}
-        <span className="unseen"> errors</span>
+        <span className="unseen"> failures</span>
       </Link>
     ) : (
       <Figure value={errors} />

@@ -5,7 +5,7 @@ import type { WireAuditRecord, WireRequestEvent, WireToken } from '../../api/con
 import { loadTokenHistory } from '../../api/audit-history.js';
 import { exact } from '../../api/formats.js';
 import { causeOf, causeOfState } from '../../api/request-outcome.js';
-import { REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
+import { ALL_FAILURES, REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
 import { Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
 import { CellContent } from '../parts/cells.js';
@@ -162,7 +162,7 @@ const FAILURES_SHOWN = '5';
 
 async function failuresOf(client: ManagementClient, id: string): Promise<WireRequestEvent[] | null> {
   try {
-    const { items } = await client.storedEvents({ token_id: id, outcome: '!ok', limit: FAILURES_SHOWN });
+    const { items } = await client.storedEvents({ token_id: id, outcome: ALL_FAILURES, limit: FAILURES_SHOWN });
     return items.filter((event) => event.kind === REQUEST_EVENT_KIND);
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return null;

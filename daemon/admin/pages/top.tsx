@@ -3,7 +3,7 @@ import { shortId } from '../../../console/columns/cell-text.js';
 import { topColumns, topFields } from '../../../console/columns/top.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
-import { moreRowsOf, PERIODS, PLURALS } from '../../api/top-words.js';
+import { isOfModels, moreRowsOf, PERIODS, PLURALS } from '../../api/top-words.js';
 import {
   DEFAULT_TOP_ROWS,
   MAX_TOP_ROWS,
@@ -39,7 +39,7 @@ interface TopProps extends Omit<FilteredListProps, 'next'>, Chosen {
 }
 
 const ORDERS = [
-  ['errors', 'most errors'],
+  ['errors', 'most failures'],
   ['requests', 'most requests'],
   ['tokens', 'most model tokens'],
   ['p95', 'slowest, 95th percentile'],
@@ -113,7 +113,7 @@ function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
   return (
     <div id="coverage" data-live="">
       <p className="faint">
-        {`${counted(total.requests, 'request')}, ${counted(total.errors, 'error')}. Read `}
+        {`${counted(total.requests, 'request')}, ${counted(total.errors, 'failure')}. Read `}
         <Time at={to} />.
       </p>
       {more === null ? null : (
@@ -164,11 +164,14 @@ const IS_MODEL_FILTER = new RegExp(`^${MODEL_PART_PATTERN}$`);
 /** A link to the events of the row. There is none for a model whose name the filter of events cannot contain. */
 function LiveLink({ row, by }: { row: WireTopRow; by: TopDimension }) {
   const { token_id: token, token_name: tokenName, project_id: project, project_name: projectName, model } = row;
-  if (by === 'model' && !(model && IS_MODEL_FILTER.test(model))) return null;
+  if (isOfModels(by) && !(model && IS_MODEL_FILTER.test(model))) return null;
   const filter =
-    by === 'token' ? { token_id: token ?? '' } : { project_id: project, ...(by === 'model' && model && { model }) };
+    by === 'token'
+      ? { token_id: token ?? '' }
+      : { ...(project !== undefined && { project_id: project }), ...(isOfModels(by) && model && { model }) };
   const of =
-    (by === 'token' ? (tokenName ?? shortId(token ?? '')) : by === 'model' ? model : projectName) ?? shortId(project);
+    (by === 'token' ? (tokenName ?? shortId(token ?? '')) : isOfModels(by) ? model : projectName) ??
+    shortId(project ?? '');
   return (
     <Link to={`events?${new URLSearchParams(filter).toString()}`}>
       requests<span className="unseen"> of {escapeBidi(of)}</span>
@@ -192,7 +195,7 @@ function Trend({
   const bar = (at: number, from: number, to: number) =>
     to > from ? `M${at} ${TREND_HEIGHT - from}v${from - to}h.8V${TREND_HEIGHT - from}z` : '';
   const failed = history.map((_, at) => heightOf(failures[at] ?? 0));
-  const words = `${counted(requests, 'request')}, ${counted(errors, 'error')}; up to ${exact(Math.max(0, ...history))} per ${stepShown(stepSeconds)}, now ${exact(history.at(-1) ?? 0)}`;
+  const words = `${counted(requests, 'request')}, ${counted(errors, 'failure')}; up to ${exact(Math.max(0, ...history))} per ${stepShown(stepSeconds)}, now ${exact(history.at(-1) ?? 0)}`;
   return (
     <svg
       className="trend"
@@ -227,7 +230,7 @@ function choicesOf({ query }: PageRequest) {
       query,
       'sort',
       ORDERS.map(([order]) => order),
-      by === 'model' ? 'tokens' : 'errors',
+      isOfModels(by) ? 'tokens' : 'errors',
     ),
   };
 }

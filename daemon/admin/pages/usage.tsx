@@ -78,7 +78,7 @@ const DEFAULT_SORT = 'requests';
 /** For windows that are too narrow for the headers of the columns. */
 const SORTS: Choices = [
   ['requests', 'most requests'],
-  ['errors', 'most errors'],
+  ['errors', 'most failures'],
   ['prompt_tokens', 'most prompt tokens'],
   ['completion_tokens', 'most completion tokens'],
   ['cache_read_tokens', 'most prompt cache reads'],

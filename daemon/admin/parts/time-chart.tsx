@@ -2,7 +2,9 @@
  * Stacked bars over time with labelled axes. Positions are percentages of the drawing, so that it fits every width without distorting
  * the texts. The numbers are also in a table (`BucketTable`), because a drawing is not accessible to everyone.
  */
+import { FAILURE_TITLES } from '../../api/failure-words.js';
 import { counted, exact } from '../../api/formats.js';
+import { FAILURE_KINDS } from '../../api/vocabulary.js';
 import { Figure } from './formats.js';
 import { WideTable } from './common.js';
 import { type Bucket, marksOf, STEP_MS, sumOf, ticksUpTo, type Timeline, timeOf } from './timeline.js';
@@ -178,11 +180,8 @@ function BucketTable({ id, timeline: { step }, buckets }: Omit<TimeChartsProps, 
           { title: step === 'hour' ? 'Hour (UTC)' : 'Day (UTC)', show: ({ atMs }) => timeOf(atMs, step) },
           figure('Requests', 'requests'),
           figure('Cache hits', 'hits'),
-          figure('Failures', 'failures'),
-          figure('Refused by llmp', 'refused'),
-          figure('Refused by the provider', 'upstream_refused'),
-          figure('Errors', 'errors'),
-          figure('Ended by a revocation', 'cut'),
+          figure('Failures', 'errors'),
+          ...FAILURE_KINDS.map((kind) => figure(FAILURE_TITLES[kind], kind)),
           figure('Prompt tokens', 'prompt_tokens'),
           figure('Completion tokens', 'completion_tokens'),
         ]}
@@ -199,7 +198,7 @@ export const REQUEST_CHART: Chart = {
   series: [
     { name: 'From the provider', look: 'forwarded', count: 'forwarded' },
     { name: 'Cache hits', look: 'hits', count: 'hits' },
-    { name: 'Failures', look: 'failures', count: 'failures' },
+    { name: 'Failures', look: 'failures', count: 'errors' },
   ],
 };
 
@@ -207,10 +206,10 @@ export const FAILURE_CHART: Chart = {
   title: 'Failures',
   unit: 'request',
   series: [
-    { name: 'Errors', look: 'failures', count: 'errors' },
-    { name: 'Refused by the provider', look: 'upstream-refused', count: 'upstream_refused' },
-    { name: 'Refused by llmp', look: 'refused', count: 'refused' },
-    { name: 'Ended by a revocation', look: 'cut', count: 'cut' },
+    { name: FAILURE_TITLES.failed, look: 'failures', count: 'failed' },
+    { name: FAILURE_TITLES.upstream_refused, look: 'upstream-refused', count: 'upstream_refused' },
+    { name: FAILURE_TITLES.refused, look: 'refused', count: 'refused' },
+    { name: FAILURE_TITLES.cut, look: 'cut', count: 'cut' },
   ],
 };
 

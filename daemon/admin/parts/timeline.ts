@@ -26,15 +26,15 @@ export interface Bucket extends Pick<WireUsageLine, keyof typeof NO_REQUESTS> {
   atMs: number;
   /** Requests to which the provider responded successfully, or that the client ended. */
   forwarded: number;
-  failures: number;
 }
 
 const NO_REQUESTS = {
   requests: 0,
   hits: 0,
+  errors: 0,
   refused: 0,
   upstream_refused: 0,
-  errors: 0,
+  failed: 0,
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
@@ -50,10 +50,9 @@ export function bucketsOf(lines: readonly WireUsageLine[], { fromMs, toMs, step 
   });
 }
 
-function bucketOf(atMs: number, line: Omit<Bucket, 'atMs' | 'forwarded' | 'failures'> = NO_REQUESTS): Bucket {
-  const failures = sumOf([line.refused, line.upstream_refused, line.errors, line.cut]);
+function bucketOf(atMs: number, line: Omit<Bucket, 'atMs' | 'forwarded'> = NO_REQUESTS): Bucket {
   // A response from the cache can be cut as well. Then it counts as both.
-  return { ...line, atMs, failures, forwarded: Math.max(0, line.requests - line.hits - failures) };
+  return { ...line, atMs, forwarded: Math.max(0, line.requests - line.hits - line.errors) };
 }
 
 export const sumOf = (figures: readonly number[]): number => figures.reduce((sum, figure) => sum + figure, 0);

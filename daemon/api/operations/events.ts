@@ -2,6 +2,7 @@
 import type { Declared } from '../operation.js';
 import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
+import { ALL_FAILURES } from '../vocabulary.js';
 
 const STORED = `With Redis, there are the events of all instances, as many as \`REDIS_STREAM_MAX_LEN\` says; otherwise only the last 10,000
 events of this instance.`;
@@ -26,7 +27,7 @@ export const events = {
     list: schemas.event,
     isUncounted: true,
     refusals: ['not_found'],
-    example: { query: { outcome: '!ok', since: '15m' }, response: [schemas.eventExample] },
+    example: { query: { outcome: ALL_FAILURES, since: '15m' }, response: [schemas.eventExample] },
   },
   streamEvents: {
     ...ROUTES.streamEvents,

@@ -6,7 +6,7 @@ import * as schemas from '../schemas.js';
 
 const STATUS_DESCRIPTION = `Returns the health of this instance. Rates, \`hit_ratio\` and the upstream's latencies cover the last minute on this instance.
 \`hit_ratio\` is the share of requests served from the cache, not counting refused requests; it is null if there were no requests, as are the latencies.
-Errors are responses with a status of 500 or above, and responses that the upstream cut short. Tokens and projects are counted across all instances.
+\`errors_per_second\` are failures, as in usage reports. Tokens and projects are counted across all instances.
 Large numbers of them are not counted again for each request: \`counted_at\` is the time of the count. The counts are null while the database is unavailable.
 \`published\`, \`dropped\`, \`records\` and \`failures\` are counted since this instance started.`;
 

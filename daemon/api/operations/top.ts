@@ -4,7 +4,7 @@ import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { EXAMPLE_IDS } from '../schemas/fields.js';
 
-const TOP_DESCRIPTION = `Returns the tokens, projects or models with the most failed requests, requests or model tokens, the longest times, or the latest
+const TOP_DESCRIPTION = `Returns the tokens, projects, models of projects or models with the most failures, requests or model tokens, the longest times, or the latest
 requests. Steps are aligned to the clock and the last one is not over yet, so a window is up to one step shorter than its name says: \`from\` is its start.
 
 The figures come from the usage in the database, so they contain the requests of all instances, and survive restarts. This instance first writes what it has
@@ -40,12 +40,14 @@ export const top = {
           errors: 3,
           refused: 1,
           upstream_refused: 2,
-          upstream_errors: 0,
+          failed: 0,
           cut: 0,
           prompt_tokens: 4512,
           completion_tokens: 987,
           p50_ms: 412,
           p95_ms: 1730.5,
+          history: [1, 2, 3, 3, 4],
+          error_history: [0, 0, 0, 1, 2],
         },
         rows: [
           {
@@ -58,7 +60,7 @@ export const top = {
             errors: 2,
             refused: 0,
             upstream_refused: 2,
-            upstream_errors: 0,
+            failed: 0,
             cut: 0,
             prompt_tokens: 4512,
             completion_tokens: 987,

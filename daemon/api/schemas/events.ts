@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import {
+  ALL_FAILURES,
   CHANGE_EVENT_KINDS,
   ERROR_CODE_PATTERN,
   EVENT_KINDS,
@@ -38,7 +39,7 @@ const eventFilters = {
   ).optional(),
   outcome: about(
     selection(`(?:${REQUEST_OUTCOMES.join('|')})`, REQUEST_OUTCOMES.length, `one of ${REQUEST_OUTCOMES.join(', ')}`),
-    'Only requests with these outcomes, and no changes. `!ok` means all failures.',
+    `Only requests with these outcomes, and no changes. \`${ALL_FAILURES}\` means all failures.`,
   ).optional(),
   model: about(
     selection(MODEL_PART_PATTERN, 20, 'a part of the name of a model'),

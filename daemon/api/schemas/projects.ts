@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { FAILURES_ARE } from './failures.js';
 import { KEY_CHECKS, MISSING_USAGES, PROJECT_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
@@ -104,9 +105,7 @@ export const project = z
     requests_24h: count(
       'Requests of its tokens in the current hour and the 23 hours before it. Those of the last few seconds may be missing.',
     ),
-    errors_24h: count(
-      'Those of these requests that did not succeed: refused by llmp or by the provider, failed, or cut off by a revocation.',
-    ),
+    errors_24h: count(`Failures among them: ${FAILURES_ARE}.`),
   })
   .describe('A project holds the API key of a provider. Clients use its tokens in place of the key.');
 

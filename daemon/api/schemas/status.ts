@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { CACHE_BACKENDS, EVENT_BUS_KINDS, COMPONENT_STATES, type TokenState } from '../vocabulary.js';
+import { FAILURES_ARE } from './failures.js';
 import { count, measure, nullable, string, timestamp } from './fields.js';
 
 const partStatus = z.enum(COMPONENT_STATES);
@@ -64,9 +65,7 @@ export const status = z
       .strictObject({
         in_flight: count('Number of requests in flight.'),
         per_second: measure('Requests per second, over the last minute.'),
-        errors_per_second: measure(
-          'Failed requests per second, over the last minute: a status of 500 or above, or a response that the upstream cut short.',
-        ),
+        errors_per_second: measure(`Failures per second, over the last minute: ${FAILURES_ARE}.`),
       })
       .describe('The requests of this instance.'),
     cache: z

@@ -7,6 +7,7 @@ import {
   TOKEN_STATES,
   type TokenSortOrder,
 } from '../vocabulary.js';
+import { FAILURES_ARE } from './failures.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -99,7 +100,7 @@ export const tokenQuery = z.strictObject({
   ).optional(),
   errors_over: about(
     queryNumber(0, 1_000_000),
-    'Only tokens with more errors than this since yesterday 00:00 UTC: requests that llmp refused, that the provider refused, that failed, or that a revocation cut.',
+    `Only tokens with more failures than this since yesterday 00:00 UTC: ${FAILURES_ARE}.`,
   ).optional(),
   model: about(
     selection(MODEL_PART_PATTERN, 20, 'a part of the name of a model'),

@@ -1,13 +1,18 @@
 import * as z from 'zod';
 import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../vocabulary.js';
+import { failures } from './failures.js';
 import { about, count, id, measure, nullable, oneOf, queryNumber, string, timestamp, uuid } from './fields.js';
 
 export const topQuery = z.strictObject({
-  by: about(oneOf(TOP_DIMENSIONS), 'What the rows are. `model` has a row for each pair of model and project.').default(
-    'token',
-  ),
+  by: about(
+    oneOf(TOP_DIMENSIONS),
+    'What the rows are. `model` has a row for each pair of model and project, `model_total` one for each model over all projects.',
+  ).default('token'),
   window: about(oneOf(TOP_WINDOWS), 'The period, up to now.').default('1h'),
-  sort: about(oneOf(TOP_SORTS), 'Sort order, always descending. `tokens` are model tokens.').default('errors'),
+  sort: about(
+    oneOf(TOP_SORTS),
+    'Sort order, always descending. `errors` are failures, `tokens` are model tokens.',
+  ).default('errors'),
   project_id: about(id, 'Only requests of this project.').optional(),
   token_id: about(id, 'Only requests of this token.').optional(),
   limit: about(queryNumber(1, MAX_TOP_ROWS), 'Maximum number of rows.').default(DEFAULT_TOP_ROWS),
@@ -16,13 +21,7 @@ export const topQuery = z.strictObject({
 const figures = {
   requests: count('Number of completed requests.'),
   cache_hits: count('Requests served from the cache.'),
-  errors: count('Failed requests: the sum of `refused`, `upstream_refused`, `upstream_errors` and `cut`.'),
-  refused: count('Requests that llmp refused, or that failed because of llmp.'),
-  upstream_refused: count('Requests to which the upstream responded with a status of 400 to 499.'),
-  upstream_errors: count(
-    'Requests to which the upstream responded with 500 or above, reported an error within its response, did not respond, or did not complete its response.',
-  ),
-  cut: count('Requests that a revocation ended after they were forwarded, or while they were served from the cache.'),
+  ...failures,
   prompt_tokens: count('Prompt tokens, as reported by the provider.'),
   completion_tokens: count('Completion tokens, as reported by the provider.'),
   p50_ms: nullable(
@@ -35,25 +34,31 @@ const figures = {
   ),
 };
 
+const histories = {
+  history: z
+    .array(z.int().min(0))
+    .describe('Number of requests in each step of `step_seconds`, oldest first. The last step is not over yet.'),
+  error_history: z.array(z.int().min(0)).describe('Number of failures in each of these steps.'),
+};
+
 export const topRow = z
   .strictObject({
     token_id: uuid('ID of the token, with `by=token`.').optional(),
     token_name: nullable(string('Name of the token, with `by=token`; null if it has none.')).optional(),
-    project_id: uuid('ID of the project.'),
-    project_name: nullable(string('Current name of the project; null if it is unknown.')),
+    project_id: uuid('ID of the project; absent with `by=model_total`.').optional(),
+    project_name: nullable(string('Current name of the project; null if it is unknown.')).optional(),
     model: nullable(
-      string('The model, with `by=model`; null if unknown. Rare models are `other`, as in the usage report.'),
+      string(
+        'The model, with `by=model` and `by=model_total`; null if unknown. Rare models are `other`, as in the usage report.',
+      ),
     ).optional(),
     ...figures,
     last_used_at: timestamp(
       'When the token or project was last used, or the start of the minute (in a window of 24 hours: the hour) of the last request, if that is later or the row is a model.',
     ),
-    history: z
-      .array(z.int().min(0))
-      .describe('Number of requests in each step of `step_seconds`, oldest first. The last step is not over yet.'),
-    error_history: z.array(z.int().min(0)).describe('Number of failed requests in each of these steps.'),
+    ...histories,
   })
-  .describe('A token, a project, or a model of a project.');
+  .describe('A token, a project, a model of a project, or a model over all projects.');
 
 export const top = z
   .strictObject({
@@ -64,7 +69,9 @@ export const top = z
     to: timestamp('End of the period: when the figures were read.'),
     step_seconds: count('Length of a step of the histories, in seconds.'),
     row_count: count('Number of rows that there would be without `limit`.'),
-    total: z.strictObject(figures).describe('Figures of all requests, including those with an unknown token.'),
+    total: z
+      .strictObject({ ...figures, ...histories })
+      .describe('Figures of all requests, including those with an unknown token.'),
     rows: z.array(topRow).describe('The rows, in the order of `sort`.'),
   })
   .describe('Figures of the busiest or most failing tokens, projects or models.');

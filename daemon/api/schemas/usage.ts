@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { USAGE_DIMENSIONS } from '../vocabulary.js';
+import { failures } from './failures.js';
 import { about, count, id, nullable, string, timeAgo, timestamp, uuid } from './fields.js';
 
 const DIMENSION = `(?:${USAGE_DIMENSIONS.join('|')})`;
@@ -43,19 +44,7 @@ export const usageLine = z
     day: timestamp('Start of the day in UTC, with `by=day`.').optional(),
     requests: count('Number of completed requests.'),
     hits: count('Requests served from the cache.'),
-    refused: count(
-      'Requests that llmp refused. This does not include requests that the upstream refused or that a revocation ended.',
-    ),
-    errors: count(
-      'Failed requests: the upstream did not respond, did not complete its response, reported an error in it, or responded with 500 or above.',
-    ),
-    upstream_refused: count(
-      'Requests to which the upstream responded with a status of 400 to 499, such as its own rate limit.',
-    ),
-    upstream_errors: count(
-      'Errors in which the upstream responded with 500 or above, reported an error within its response, or did not respond.',
-    ),
-    cut: count('Requests that a revocation ended after they were forwarded, or while they were served from the cache.'),
+    ...failures,
     prompt_tokens: count(
       'Prompt tokens, as reported by the provider. They include those that it read from its prompt cache or wrote to it.',
     ),

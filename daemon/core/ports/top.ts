@@ -1,6 +1,6 @@
 /** Who and what has the most requests, failures or model tokens, or the longest times. */
 import type { TopDimension, TopSort, TopWindow } from '../../api/vocabulary.js';
-import type { FailureKind } from '../failure-kind.js';
+import type { FailureCounts } from '../failure-kind.js';
 
 export interface TopQuery {
   by: TopDimension;
@@ -12,7 +12,7 @@ export interface TopQuery {
   limit: number;
 }
 
-export type TopCount = 'requests' | 'cacheHits' | FailureKind | 'promptTokens' | 'completionTokens';
+export type TopCount = 'requests' | 'cacheHits' | keyof FailureCounts | 'promptTokens' | 'completionTokens';
 
 export interface TopSums {
   counts: Record<TopCount, number>;
@@ -20,17 +20,22 @@ export interface TopSums {
   times: number[];
 }
 
-/** A token, a project, or a model of a project. */
-export interface TopGroup extends TopSums {
-  /** Null for other dimensions. */
-  tokenId: string | null;
-  projectId: string;
-  /** Null for other dimensions, '' if unknown. */
-  model: string | null;
-  lastMs: number;
+/** Sums over time. */
+export interface TopFigures extends TopSums {
   /** Requests per step, oldest first. */
   history: number[];
   failureHistory: number[];
+}
+
+/** A token, a project, a model of a project, or a model. */
+export interface TopGroup extends TopFigures {
+  /** Null for other dimensions. */
+  tokenId: string | null;
+  /** Null for models over all projects. */
+  projectId: string | null;
+  /** Null for other dimensions, '' if unknown. */
+  model: string | null;
+  lastMs: number;
 }
 
 /** What the database has of a window. */
@@ -42,5 +47,5 @@ export interface TopPart {
   /** How many groups there are, with those that are not in `groups`. */
   groupCount: number;
   /** All requests that the query selects, also those without a group. */
-  total: TopSums;
+  total: TopFigures;
 }

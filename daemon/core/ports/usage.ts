@@ -1,6 +1,8 @@
 /** Storage of usage statistics. */
 import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
+import type { FailureCounts } from '../failure-kind.js';
+import type { IncidentFigures } from './incidents.js';
 import type { TopPart, TopQuery } from './top.js';
 
 /** Sums over the requests of one row, or of one line of a report. */
@@ -14,14 +16,9 @@ export interface UsageCounts {
   /** The parts of the prompt tokens that the provider read from its prompt cache, and wrote to it. */
   cacheReadTokens: number;
   cacheWriteTokens: number;
-  /** The upstream responded with a 4xx, such as its own rate limit. Not part of `refused`, which counts this proxy's refusals. */
+  /** Failures of two kinds (core/failure-kind.ts). A row has the others by its outcome. */
   upstreamRefused: number;
-  /** The upstream responded with a 5xx or could not be reached. Part of `errors`. */
-  upstreamErrors: number;
-  /** Cut off by a revocation after being forwarded, or while being answered from the cache. Not part of `refused`. */
   cut: number;
-  /** Failures of llmp itself, such as a shutdown. Part of `errors`; the top rows count them as refused. */
-  ownErrors: number;
 }
 
 /** Sums for one hour, token, outcome, code and model. '' if there is none or it is unknown. */
@@ -43,6 +40,8 @@ export interface UsageHour extends UsageCounts {
 export interface UsageRow extends UsageHour {
   /** Start of the minute; null if only the hour is known any more. */
   minuteMs: number | null;
+  /** Why the requests failed, in the words of `causeOf` (api/request-outcome.ts); '' for those that did not. */
+  cause: string;
   /** Responses of the upstream by the time until they started, see `TIME_BOUNDS_MS` (core/usage.ts). */
   times: number[];
 }
@@ -67,14 +66,12 @@ export interface UsageQuery {
 }
 
 /** Only the requested dimensions are present; '' if a dimension has no value. */
-export interface UsageLine extends UsageCounts {
+export interface UsageLine extends UsageCounts, FailureCounts {
   tokenId?: string;
   projectId?: string;
   model?: string;
   hourMs?: number;
   dayMs?: number;
-  refused: number;
-  errors: number;
 }
 
 export interface UsageStore {
@@ -86,6 +83,8 @@ export interface UsageStore {
   report(query: UsageQuery, limit: number): Promise<UsageLine[]>;
   /** The first tokens, projects or models of a window that ends at that time. */
   top(query: TopQuery, nowMs: number): Promise<TopPart>;
+  /** What fails and what is slow at that time. */
+  incidents(nowMs: number): Promise<IncidentFigures>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;
   /** Removes a batch of the minutes before that one; their hours stay. @returns whether there may be more to remove. */

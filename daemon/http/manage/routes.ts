@@ -11,6 +11,7 @@ import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refus
 import type { Registry } from '../../core/registry.js';
 import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
+import type { Incidents } from '../../core/incidents.js';
 import type { TopReports } from '../../core/top.js';
 import type { UsageStatistics } from '../../core/usage.js';
 import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/timing.js';
@@ -35,6 +36,7 @@ import {
   wireStatus,
   wireToken,
 } from './wire.js';
+import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
 import { idOf, isId, notFound } from './ids.js';
@@ -57,6 +59,7 @@ export interface ManageOptions extends ProjectOptions, BatchOptions {
   auditLog: AuditLog;
   usage: Pick<UsageStatistics, 'report'>;
   top: TopReports;
+  incidents: Incidents;
   /** Names for lists that show IDs. */
   names: RecordStore['names'];
   /** Both reject with `StoreUnavailable` if the database does not respond. */
@@ -120,7 +123,10 @@ function bounded(handlers: Handlers<Operations>, { clock }: ManageOptions): Hand
   type Run = (...args: unknown[]) => Promise<unknown>;
   const lists = new ConcurrencyLimit(MAX_CONCURRENT_LISTS);
   const isList = (name: string) =>
-    name === 'readUsage' || name === 'readTop' || 'list' in operations[name as keyof Operations];
+    name === 'readUsage' ||
+    name === 'readTop' ||
+    name === 'readIncidents' ||
+    'list' in operations[name as keyof Operations];
   const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => {
     if (name === 'migrateUp') return [name, run];
     if (!isList(name)) return [name, (...args) => withDatabaseTimeout(clock, MANAGEMENT_WAIT_MS, () => run(...args))];
@@ -258,9 +264,10 @@ function eventHandlers({ bus, clock }: ManageOptions): Handlers<Pick<Operations,
 function usageHandlers({
   usage,
   top,
+  incidents,
   names,
   clock,
-}: ManageOptions): Handlers<Pick<Operations, 'readUsage' | 'readTop'>> {
+}: ManageOptions): Handlers<Pick<Operations, 'readUsage' | 'readTop' | 'readIncidents'>> {
   return {
     readUsage: async ({ query }) => {
       const lines = await usage.report(usageQuery(query, clock.now()));
@@ -276,10 +283,16 @@ function usageHandlers({
       const named = await orUnavailable(
         names(
           tokenIds,
-          report.groups.map(({ projectId }) => projectId),
+          report.groups.flatMap(({ projectId }) => projectId ?? []),
         ),
       );
       return wireTop(asked, report, named);
+    },
+
+    readIncidents: async () => {
+      const report = await incidents.report();
+      const ids = (of: 'tokenId' | 'projectId') => report.incidents.flatMap((incident) => incident[of] ?? []);
+      return wireIncidents(report, await orUnavailable(names(ids('tokenId'), ids('projectId'))));
     },
   };
 }

@@ -2,8 +2,9 @@
 import type * as z from 'zod';
 import type { WireTop, WireTopRow } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
-import type { Names, TopGroup, TopQuery, TopSums } from '../../core/ports.js';
-import { failuresIn, quantileOf, type TopReport } from '../../core/top.js';
+import type { Names, TopFigures, TopGroup, TopQuery, TopSums } from '../../core/ports.js';
+import { quantileOf, type TopReport } from '../../core/top.js';
+import { wireFailures } from './wire-failures.js';
 import { isoTime, roundedOrNull } from './wire.js';
 
 export const topQuery = (query: z.output<typeof schemas.topQuery>): TopQuery => ({
@@ -24,31 +25,30 @@ export const wireTop = (query: TopQuery, report: TopReport, names: Names): WireT
   to: isoTime(report.toMs),
   step_seconds: report.stepMs / 1000,
   row_count: report.groupCount,
-  total: figuresOf(report.total),
+  total: { ...figuresOf(report.total), ...historyOf(report.total) },
   rows: report.groups.map((group) => rowOf(group, names)),
 });
 
 const rowOf = (group: TopGroup, { tokens, projects }: Names): WireTopRow => ({
   ...(group.tokenId !== null && { token_id: group.tokenId, token_name: tokens.get(group.tokenId) ?? null }),
-  project_id: group.projectId,
-  project_name: projects.get(group.projectId) ?? null,
+  ...(group.projectId !== null && {
+    project_id: group.projectId,
+    project_name: projects.get(group.projectId) ?? null,
+  }),
   ...(group.model !== null && { model: group.model === '' ? null : group.model }),
   ...figuresOf(group),
   last_used_at: isoTime(group.lastMs),
-  history: group.history,
-  error_history: group.failureHistory,
+  ...historyOf(group),
 });
 
-function figuresOf(sums: TopSums): WireTop['total'] {
+const historyOf = ({ history, failureHistory }: TopFigures) => ({ history, error_history: failureHistory });
+
+function figuresOf(sums: TopSums): Omit<WireTop['total'], 'history' | 'error_history'> {
   const { counts } = sums;
   return {
     requests: counts.requests,
     cache_hits: counts.cacheHits,
-    errors: failuresIn(sums),
-    refused: counts.refused,
-    upstream_refused: counts.upstreamRefused,
-    upstream_errors: counts.upstreamErrors,
-    cut: counts.cut,
+    ...wireFailures(counts),
     prompt_tokens: counts.promptTokens,
     completion_tokens: counts.completionTokens,
     p50_ms: roundedOrNull(quantileOf(sums, 'p50')),

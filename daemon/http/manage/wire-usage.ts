@@ -5,6 +5,7 @@ import type * as schemas from '../../api/schemas.js';
 import type { Names, UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DAY_MS, HOUR_MS } from '../../core/usage.js';
+import { wireFailures } from './wire-failures.js';
 import { isoTime, pastMs } from './wire.js';
 
 const USAGE_SHOWN_MS = 7 * DAY_MS;
@@ -42,11 +43,7 @@ export const wireUsageLine = (line: UsageLine, { tokens, projects }: Names): Wir
   ...(line.dayMs !== undefined && { day: isoTime(line.dayMs) }),
   requests: line.requests,
   hits: line.hits,
-  refused: line.refused,
-  errors: line.errors,
-  upstream_refused: line.upstreamRefused,
-  upstream_errors: line.upstreamErrors,
-  cut: line.cut,
+  ...wireFailures(line),
   prompt_tokens: line.promptTokens,
   completion_tokens: line.completionTokens,
   cache_read_tokens: line.cacheReadTokens,

@@ -3,6 +3,7 @@ import { AdaptiveMemo } from '../../core/adaptive-memo.js';
 import type { Clock, ProjectFigures } from '../../core/ports.js';
 import { HOUR_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
+import { FAILURES_IN_SUM } from './tables.js';
 
 const HOURS = 24;
 /** The figures of fewer tokens or projects are never reused: an operator may have just issued or revoked a token. */
@@ -78,7 +79,7 @@ export async function projectFigures(on: Reader, ids: readonly string[], nowMs: 
     ),
     on.select<RequestColumns>(
       `SELECT u.project_id AS id, SUM(u.requests) AS requests,
-         SUM(u.refused + u.errors + u.upstream_refused + u.cut) AS errors
+         SUM(${FAILURES_IN_SUM}) AS errors
        FROM ${ofUsage.from} WHERE u.kind = 'project_hour' AND u.from_ms >= $since GROUP BY u.project_id`,
       { ...ofUsage.bind, since: sinceMs },
     ),

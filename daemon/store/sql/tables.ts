@@ -5,6 +5,7 @@
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
 import type { Project, Token } from '../../core/token.js';
+import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Anchor } from '../audit-file/anchors.js';
 import {
@@ -164,11 +165,9 @@ const usageCounts = {
   promptTokens: number('prompt_tokens'),
   completionTokens: number('completion_tokens'),
   upstreamRefused: number('upstream_refused'),
-  upstreamErrors: number('upstream_errors'),
   cut: number('cut'),
   cacheReadTokens: number('cache_read_tokens'),
   cacheWriteTokens: number('cache_write_tokens'),
-  ownErrors: number('own_errors'),
 } satisfies ColumnsOf<UsageCounts>;
 
 const hourCounts = { ...usageCounts, withTokens: number('with_tokens') };
@@ -192,7 +191,13 @@ export type UsageHourColumns = RowOf<typeof hour>;
 /** Columns that usage rows and sums have in common. */
 export const USAGE_COUNTS = columnList(usageCounts);
 
-const sumCounts = { ...usageCounts, refused: number('refused'), errors: number('errors') };
+const sumCounts = { ...usageCounts, refused: number('refused'), failed: number('failed') };
+const { refused, upstreamRefused, failed, cut } = sumCounts;
+const failureCounts = { refused, upstreamRefused, failed, cut } satisfies ColumnsOf<FailureCounts>;
+/** SQL for the failures in a row of `usage_sums u`. */
+export const FAILURES_IN_SUM = Object.values(failureCounts)
+  .map(({ name }) => `u.${name}`)
+  .join(' + ');
 
 export type SumKind = 'token_day' | 'project_day' | 'project_hour';
 const sumKey = {
@@ -209,16 +214,15 @@ export type UsageSum = ValuesOf<typeof USAGE_SUMS.columns>;
 export const USAGE_SUM_COUNTS = columnList(sumCounts);
 export type UsageCountColumns = RowOf<typeof sumCounts>;
 
-const { requests, hits, promptTokens, completionTokens, upstreamRefused, cut, ownErrors } = usageCounts;
+const { requests, hits, promptTokens, completionTokens } = usageCounts;
 /** Counts of response times: `t0`, `t1` …, one for each of `TIME_BOUNDS_MS`. */
 const times = Object.fromEntries(
   TIME_BOUNDS_MS.map((_, bucket) => [`t${bucket}`, number(`t${bucket}`)] as const),
 ) as Readonly<Record<`t${number}`, ReturnType<typeof number>>>;
 export const USAGE_TIMES = Object.keys(times);
 const minuteCounts = {
-  ...{ requests, hits, promptTokens, completionTokens, upstreamRefused, cut, ownErrors },
-  refused: sumCounts.refused,
-  errors: sumCounts.errors,
+  ...{ requests, hits, promptTokens, completionTokens },
+  ...failureCounts,
   ...times,
 };
 const minuteKey = {
@@ -232,6 +236,17 @@ export const USAGE_MINUTES = new Table('usage_minutes', { ...minuteKey, ...minut
 export const USAGE_MINUTE_KEY = columnList(minuteKey);
 export const USAGE_MINUTE_COUNTS = columnList(minuteCounts);
 export type UsageMinute = ValuesOf<typeof USAGE_MINUTES.columns>;
+
+const causeKey = {
+  fromMs: number('from_ms'),
+  projectId: text('project_id'),
+  tokenId: text('token_id'),
+  cause: text('cause'),
+};
+/** Failures by minute and cause. */
+export const USAGE_CAUSES = new Table('usage_causes', { ...causeKey, requests: usageCounts.requests });
+export const USAGE_CAUSE_KEY = columnList(causeKey);
+export type UsageCause = ValuesOf<typeof USAGE_CAUSES.columns>;
 
 export const USAGE_FLUSHES = new Table('usage_flushes', {
   instanceId: text('instance_id'),

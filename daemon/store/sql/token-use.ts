@@ -3,12 +3,10 @@ import type { TokenFilter } from '../../core/ports.js';
 import { DAY_MS } from '../../core/usage.js';
 import type { Bind } from './database.js';
 import type { Dialect } from './dialect.js';
-import type { SumKind } from './tables.js';
+import { FAILURES_IN_SUM, type SumKind } from './tables.js';
 
 /** Days of UTC, with the current one: with more, a page would take longer than a second for a hundred thousand tokens. */
 const DAYS = 2;
-// As in the usage report: refused by llmp, refused by the provider, failed, and cut off by a revocation.
-const ERRORS = 'u.refused + u.upstream_refused + u.errors + u.cut';
 
 interface Query {
   sql: string;
@@ -36,7 +34,7 @@ export function useQueries(
   const sums = `SELECT u.token_id AS id FROM usage_sums u WHERE u.kind = '${KIND}' AND u.from_ms >= ${firstDayMs(nowMs)}`;
   const queries = [];
   if (errorsOver !== undefined) {
-    const sql = `${sums} AND ${ERRORS} > 0 GROUP BY u.token_id HAVING SUM(${ERRORS}) > $errorsOver`;
+    const sql = `${sums} AND ${FAILURES_IN_SUM} > 0 GROUP BY u.token_id HAVING SUM(${FAILURES_IN_SUM}) > $errorsOver`;
     queries.push({ sql, bind: { errorsOver }, isExcluded: false });
   }
   if (models !== undefined) {
@@ -56,7 +54,7 @@ export function useCondition({ errorsOver, models }: UseFilter, nowMs: number, d
   const conditions: string[] = [];
   const bind: Bind = {};
   if (errorsOver !== undefined) {
-    const errors = days.map((day) => `COALESCE((SELECT SUM(${ERRORS}) ${own(day)}), 0)`);
+    const errors = days.map((day) => `COALESCE((SELECT SUM(${FAILURES_IN_SUM}) ${own(day)}), 0)`);
     conditions.push(`${errors.join(' + ')} > $errorsOver`);
     bind.errorsOver = errorsOver;
   }

@@ -4,43 +4,39 @@
  * finds the groups that it shows, and then reads the counts of those. Projects and models, and the total, are read from the sums over
  * all tokens.
  */
-import { FAILURE_KINDS } from '../../core/failure-kind.js';
-import type { TopCount, TopGroup, TopPart, TopQuery, TopSums } from '../../core/ports.js';
+import type { TopCount, TopFigures, TopGroup, TopPart, TopQuery, TopSums } from '../../core/ports.js';
 import { QUANTILES, TOP_STEPS } from '../../core/top.js';
-import { FAILED, firstIdOf, MINUTE_MS, REFUSED, TIME_BOUNDS_MS } from '../../core/usage.js';
+import { firstIdOf, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { USAGE_TIMES } from './tables.js';
-import { requestsThat } from './usage-report.js';
+import { FAILURES_BY_OUTCOME } from './usage-report.js';
 
 /** How each count is read from sums. */
 const COUNTS: Readonly<Record<TopCount, string>> = {
   requests: 'requests',
   cacheHits: 'hits',
-  refused: 'refused + own_errors',
+  refused: 'refused',
   upstreamRefused: 'upstream_refused',
-  upstreamErrors: 'errors - own_errors',
+  failed: 'failed',
   cut: 'cut',
   promptTokens: 'prompt_tokens',
   completionTokens: 'completion_tokens',
 };
 /** From hourly rows, which have an outcome instead. */
-const COUNTS_OF_HOURS: typeof COUNTS = {
-  ...COUNTS,
-  refused: `${requestsThat(REFUSED, 'requests - cut')} + own_errors`,
-  upstreamErrors: `${requestsThat(FAILED)} - own_errors`,
-};
+const COUNTS_OF_HOURS: typeof COUNTS = { ...COUNTS, ...FAILURES_BY_OUTCOME };
 const COUNT_NAMES = Object.keys(COUNTS) as TopCount[];
 
 const DIMENSIONS = {
   token: ['token_id', 'project_id'],
   project: ['project_id'],
   model: ['project_id', 'model'],
+  model_total: ['model'],
 } as const satisfies Record<TopQuery['by'], readonly (keyof KeyColumns)[]>;
 
 interface KeyColumns {
   token_id?: string;
-  project_id: string;
+  project_id?: string;
   model?: string;
 }
 
@@ -78,17 +74,24 @@ export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Pr
     tokens: tokenId === undefined ? null : [tokenId],
     projects: projectId === undefined ? null : [projectId],
   };
-  const [total] = await sumsOf(on, [], sourceOf({ areOfTokens: tokenId !== undefined, ...only }));
+  const ofTotal = sourceOf({ areOfTokens: tokenId !== undefined, ...only });
+  const [all] = await sumsOf(on, [], ofTotal);
+  const total: TopFigures = { ...sumsIn(all), ...noHistory(steps) };
+  for (const row of await historyOf(on, [], ofTotal, stepMs)) addStep(total, row, { fromMs, stepMs, steps });
   const { groups, groupCount } = await firstGroups(on, query, sourceOf({ areOfTokens, ...only }), steps);
   if (groups.length > 0) {
     const chosen = sourceOf({
       areOfTokens,
       tokens: by === 'token' ? groups.map((group) => group.tokenId ?? '') : only.tokens,
-      projects: by === 'token' ? only.projects : [...new Set(groups.map((group) => group.projectId))],
+      projects:
+        by === 'token' || by === 'model_total'
+          ? only.projects
+          : [...new Set(groups.flatMap((group) => group.projectId ?? []))],
     });
+    chosen.where.and(IS_KNOWN);
     await addFigures(on, groups, DIMENSIONS[by], chosen, { fromMs, stepMs, steps });
   }
-  return { fromMs, groups, groupCount, total: sumsIn(total) };
+  return { fromMs, groups, groupCount, total };
 }
 
 // ---- where the rows are
@@ -150,6 +153,9 @@ function listed(
 
 // ---- which groups
 
+/** Requests with an unknown token are in the total only. */
+const IS_KNOWN = "project_id <> ''";
+
 /** When a token or project was last used: the rows only say in which minute or hour. */
 const LAST_USES: Readonly<Record<TopQuery['by'], string>> = {
   token: 'COALESCE((SELECT t.last_used_at FROM tokens t WHERE t.id = g.token_id), 0)',
@@ -157,6 +163,7 @@ const LAST_USES: Readonly<Record<TopQuery['by'], string>> = {
   project: `COALESCE((SELECT t.last_used_at FROM tokens t WHERE t.project_id = g.project_id
     ORDER BY t.project_id DESC, t.last_used_at DESC LIMIT 1), 0)`,
   model: '0',
+  model_total: '0',
 };
 
 type KeyRow = KeyColumns & { last_ms: number; used_ms: number; found: number };
@@ -164,7 +171,7 @@ type KeyRow = KeyColumns & { last_ms: number; used_ms: number; found: number };
 /** The first groups, without their figures, and how many there are. */
 async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: Source, steps: number) {
   const { from, where, time } = source;
-  where.and("project_id <> ''"); // Requests with an unknown token are in the total only.
+  where.and(IS_KNOWN);
   const keys = DIMENSIONS[by].join(', ');
   const order = `DESC, done DESC, ${keys} LIMIT ${limit}`;
   const isByUse = sort === 'last_used';
@@ -177,12 +184,11 @@ async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: So
   );
   const groups = rows.map((row): TopGroup => ({
     tokenId: row.token_id ?? null,
-    projectId: row.project_id,
+    projectId: row.project_id ?? null,
     model: row.model ?? null,
     ...sumsIn(undefined),
     lastMs: Math.max(row.last_ms, row.used_ms),
-    history: Array.from({ length: steps }, () => 0),
-    failureHistory: Array.from({ length: steps }, () => 0),
+    ...noHistory(steps),
   }));
   return { groups, groupCount: rows[0]?.found ?? 0 };
 }
@@ -202,7 +208,8 @@ function keyOf(sort: TopQuery['sort'], { counts, time, times }: Source): string 
   return 'SUM(requests)';
 }
 
-const failuresOf = (counts: Source['counts']) => FAILURE_KINDS.map((kind) => counts[kind]).join(' + ');
+const failuresOf = ({ refused, upstreamRefused, failed, cut }: Source['counts']) =>
+  [refused, upstreamRefused, failed, cut].join(' + ');
 
 /** The same as `quantile` (core/histogram.ts) of the sums, and -1 without any. */
 function quantileOf(times: readonly string[], part: number): string {
@@ -241,25 +248,44 @@ async function addFigures(
   groups: readonly TopGroup[],
   keys: readonly string[],
   source: Source,
-  { fromMs, stepMs, steps }: Steps,
+  steps: Steps,
 ): Promise<void> {
-  const { from, where, time, counts } = source;
   const byKey = new Map(groups.map((group) => [textOf(group.tokenId, group.projectId, group.model), group]));
-  const groupOf = (row: KeyColumns) => byKey.get(textOf(row.token_id ?? null, row.project_id, row.model ?? null));
+  const groupOf = (row: KeyColumns) =>
+    byKey.get(textOf(row.token_id ?? null, row.project_id ?? null, row.model ?? null));
   for (const row of await sumsOf(on, keys, source)) Object.assign(groupOf(row) ?? {}, sumsIn(row));
+  for (const row of await historyOf(on, keys, source, steps.stepMs)) {
+    const group = groupOf(row);
+    if (group) addStep(group, row, steps);
+  }
+}
+
+type StepRow = KeyColumns & { step_ms: number; done: number; failures: number };
+
+/** @param keys empty: of all rows together. */
+function historyOf(
+  on: Reader,
+  keys: readonly string[],
+  { from, where, time, counts }: Source,
+  stepMs: number,
+): Promise<StepRow[]> {
   const step = `${time} - ${time} % ${stepMs}`;
-  const rows = await on.select<KeyColumns & { step_ms: number; done: number; failed: number }>(
-    `SELECT ${keys.join(', ')}, ${step} AS step_ms, SUM(requests) AS done, SUM(${failuresOf(counts)}) AS failed
-     FROM ${from} ${where.sql} GROUP BY ${keys.join(', ')}, ${step}`,
+  return on.select<StepRow>(
+    `SELECT ${[...keys, `${step} AS step_ms`].join(', ')}, SUM(requests) AS done, SUM(${failuresOf(counts)}) AS failures
+     FROM ${from} ${where.sql} GROUP BY ${[...keys, step].join(', ')}`,
     where.bind,
   );
-  for (const row of rows) {
-    const group = groupOf(row);
-    if (!group) continue;
-    const at = Math.min(steps - 1, Math.round((row.step_ms - fromMs) / stepMs));
-    group.history[at] = (group.history[at] ?? 0) + row.done;
-    group.failureHistory[at] = (group.failureHistory[at] ?? 0) + row.failed;
-  }
+}
+
+const noHistory = (steps: number): Pick<TopFigures, 'history' | 'failureHistory'> => ({
+  history: Array.from({ length: steps }, () => 0),
+  failureHistory: Array.from({ length: steps }, () => 0),
+});
+
+function addStep({ history, failureHistory }: TopFigures, row: StepRow, { fromMs, stepMs, steps }: Steps): void {
+  const at = Math.min(steps - 1, Math.round((row.step_ms - fromMs) / stepMs));
+  history[at] = (history[at] ?? 0) + row.done;
+  failureHistory[at] = (failureHistory[at] ?? 0) + row.failures;
 }
 
 const textOf = (...key: (string | null)[]) => key.join('\n');

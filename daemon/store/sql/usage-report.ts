@@ -1,7 +1,8 @@
 /** Usage reports: which tables each one is read from, and how. */
 import type { Outcome } from '../../core/events.js';
 import type { UsageLine, UsageQuery } from '../../core/ports.js';
-import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
+import { BROKEN_OUTCOMES, REFUSED_OUTCOMES } from '../../core/failure-kind.js';
+import { DAY_MS, firstIdOf } from '../../core/usage.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { type SumKind, USAGE_SUM_COUNTS, type UsageCountColumns } from './tables.js';
@@ -15,9 +16,14 @@ export async function usageReport(on: Reader, query: UsageQuery, most: number): 
   return [...lines.values()];
 }
 
-/** Counts only the rows of these outcomes. */
-export const requestsThat = (ended: readonly Outcome[], counted = 'requests') =>
+const requestsThat = (ended: readonly Outcome[], counted = 'requests') =>
   `CASE WHEN outcome IN ('${ended.join("', '")}') THEN ${counted} ELSE 0 END`;
+
+/** How hourly rows, which have an outcome instead, have the columns `refused` and `failed` of sums. */
+export const FAILURES_BY_OUTCOME = {
+  refused: requestsThat(REFUSED_OUTCOMES, 'requests - cut'),
+  failed: requestsThat(BROKEN_OUTCOMES),
+};
 
 interface ReportRow extends UsageCountColumns {
   token_id?: string;
@@ -64,8 +70,7 @@ function fromRows({ by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most
   } else {
     where.and('hour_ms >= $since AND hour_ms < $until', { since: sinceMs, until: untilMs });
   }
-  const counts = { refused: requestsThat(REFUSED, 'requests - cut'), errors: requestsThat(FAILED) };
-  return { sql: summed(by, 'usage_hourly', 'hour_ms', where, counts, most), bind: where.bind };
+  return { sql: summed(by, 'usage_hourly', 'hour_ms', where, FAILURES_BY_OUTCOME, most), bind: where.bind };
 }
 
 function fromSums(kind: SumKind, { by, sinceMs, untilMs, projectId }: UsageQuery, most: number): Part {
@@ -73,8 +78,7 @@ function fromSums(kind: SumKind, { by, sinceMs, untilMs, projectId }: UsageQuery
     .and('kind = $kind', { kind })
     .and('from_ms >= $since AND from_ms < $until', { since: sinceMs, until: untilMs });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
-  const counts = { refused: 'refused', errors: 'errors' };
-  return { sql: summed(by, 'usage_sums', 'from_ms', where, counts, most), bind: where.bind };
+  return { sql: summed(by, 'usage_sums', 'from_ms', where, {}, most), bind: where.bind };
 }
 
 function summed(
@@ -82,7 +86,7 @@ function summed(
   table: string,
   time: string,
   where: Conditions,
-  { refused, errors }: { refused: string; errors: string },
+  counts: Readonly<Record<string, string>>,
   most: number,
 ): string {
   const columns: Record<string, string> = {
@@ -92,7 +96,7 @@ function summed(
     ...(by.has('hour') && { hour_ms: time }),
     ...(by.has('day') && { day_ms: `${time} - ${time} % ${DAY_MS}` }),
   };
-  const sums = { ...Object.fromEntries(USAGE_SUM_COUNTS.names.map((count) => [count, count])), refused, errors };
+  const sums = { ...Object.fromEntries(USAGE_SUM_COUNTS.names.map((count) => [count, count])), ...counts };
   const shown = [
     ...Object.entries(columns).map(([name, column]) => `${column} AS ${name}`),
     // Without rows, SUM returns NULL.

@@ -6,11 +6,12 @@
  *   project_day   a day of a project and model        the same, without tokens
  *   project_hour  an hour of a project and model      for reports with hours, without tokens
  *
- * Sums do not have a line for each result, as the rows do; they count refused and failed requests. So do the minutes, of tokens and of
- * projects with their models, which are added in the same transaction and removed after an hour.
+ * Sums do not have a line for each result, as the rows do; they count the failures of each kind. So do the minutes, of tokens and of
+ * projects with their models, and the causes of failures by minute, which are added in the same transaction and removed after an hour.
  */
 import {
   StoreUnavailable,
+  type IncidentFigures,
   type TopPart,
   type TopQuery,
   type UsageFlush,
@@ -20,10 +21,13 @@ import {
   type UsageRow,
   type UsageStore,
 } from '../../core/ports.js';
-import { DAY_MS, FAILED, firstIdOf, REFUSED } from '../../core/usage.js';
+import { BROKEN_OUTCOMES, REFUSED_OUTCOMES } from '../../core/failure-kind.js';
+import { DAY_MS, firstIdOf } from '../../core/usage.js';
 import type { SqlTransaction, Database } from './database.js';
 import {
   type SumKind,
+  USAGE_CAUSE_KEY,
+  USAGE_CAUSES,
   USAGE_COUNTS,
   USAGE_FLUSHES,
   USAGE_HOUR_COUNTS,
@@ -34,10 +38,12 @@ import {
   USAGE_SUM_COUNTS,
   USAGE_SUM_KEY,
   USAGE_SUMS,
+  type UsageCause,
   type UsageMinute,
   type UsageSum,
   type UsageSumColumns,
 } from './tables.js';
+import { incidentFigures } from './incidents.js';
 import { topOfUsage } from './top.js';
 import { usageReport } from './usage-report.js';
 
@@ -70,6 +76,9 @@ export class SqlUsage implements UsageStore {
           upsertAdd('usage_minutes', USAGE_MINUTE_KEY.names, USAGE_MINUTE_COUNTS.names),
         ),
       );
+      await addAll(causesOf(rows), (some) =>
+        USAGE_CAUSES.insertAll(tx, some, upsertAdd('usage_causes', USAGE_CAUSE_KEY.names, ['requests'])),
+      );
     });
   }
 
@@ -87,6 +96,10 @@ export class SqlUsage implements UsageStore {
 
   top(query: TopQuery, nowMs: number): Promise<TopPart> {
     return topOfUsage(this.#database, query, nowMs);
+  }
+
+  incidents(nowMs: number): Promise<IncidentFigures> {
+    return incidentFigures(this.#database, nowMs);
   }
 
   async removeBefore(dayMs: number): Promise<boolean> {
@@ -122,15 +135,24 @@ export class SqlUsage implements UsageStore {
   }
 
   async removeMinutesBefore(minuteMs: number): Promise<boolean> {
-    const oldest = await this.#database.select<{ from_ms: number; token_id: string }>(
-      `SELECT from_ms, token_id FROM usage_minutes WHERE from_ms < $before ORDER BY from_ms, token_id LIMIT ${DELETE_BATCH}`,
+    const hasMore = [
+      await this.#removeMinutes('usage_minutes', 'token_id', minuteMs),
+      await this.#removeMinutes('usage_causes', 'project_id', minuteMs),
+    ];
+    return hasMore.includes(true);
+  }
+
+  /** @param second the second column of the table's key. */
+  async #removeMinutes(table: string, second: string, minuteMs: number): Promise<boolean> {
+    const oldest = await this.#database.select<{ from_ms: number; key_part: string }>(
+      `SELECT from_ms, ${second} AS key_part FROM ${table} WHERE from_ms < $before ORDER BY from_ms, ${second} LIMIT ${DELETE_BATCH}`,
       { before: minuteMs },
     );
     const last = oldest.at(-1);
     if (last)
       await this.#database.transact((tx) =>
         tx.execute(
-          'DELETE FROM usage_minutes WHERE from_ms <= $from_ms AND (from_ms < $from_ms OR token_id <= $token_id)',
+          `DELETE FROM ${table} WHERE from_ms <= $from_ms AND (from_ms < $from_ms OR ${second} <= $key_part)`,
           { ...last },
         ),
       );
@@ -155,8 +177,8 @@ async function advance(tx: SqlTransaction, { instanceId, seq, nowMs }: Omit<Usag
 /** The counts that a usage row adds to its sums. */
 const countsOf = (row: UsageRow) => ({
   ...USAGE_COUNTS.pick(row),
-  refused: REFUSED.includes(row.outcome) ? row.requests - row.cut : 0,
-  errors: FAILED.includes(row.outcome) ? row.requests : 0,
+  refused: REFUSED_OUTCOMES.includes(row.outcome) ? row.requests - row.cut : 0,
+  failed: BROKEN_OUTCOMES.includes(row.outcome) ? row.requests : 0,
 });
 
 /** Without their minutes. */
@@ -197,6 +219,17 @@ function minutesOf(rows: readonly UsageRow[]): UsageMinute[] {
     }
   }
   return [...minutes.values()];
+}
+
+function causesOf(rows: readonly UsageRow[]): UsageCause[] {
+  const causes = new Map<string, UsageCause>();
+  for (const { minuteMs: fromMs, projectId, tokenId, cause, requests } of rows) {
+    if (fromMs === null || cause === '') continue;
+    addTo(causes, `${fromMs}\n${projectId}\n${tokenId}\n${cause}`, { fromMs, projectId, tokenId, cause, requests }, [
+      'requests',
+    ]);
+  }
+  return [...causes.values()];
 }
 
 /** Adds the counts to those of the row with this key, or stores the row as it is. */

@@ -235,21 +235,21 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
     await (
       await database.loadSequelize()
     ).query(
-      `${unlimited} INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts.join(', ')}, refused, errors)
+      `${unlimited} INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, ${counts.join(', ')}, refused, failed)
        SELECT '${kind}', hour_ms - hour_ms % ${ms}, project_id, ${token}, model, ${sums}, 0,
          SUM(CASE WHEN outcome = 'truncated' THEN requests ELSE 0 END) FROM usage_hourly GROUP BY ${sumKey}`,
     );
   }
-  const minuteCounts = ['requests', 'prompt_tokens', 'completion_tokens', 'errors', 't3'];
-  const none = ['hits', 'upstream_refused', 'cut', 'own_errors', 'refused', ...USAGE_TIMES.filter((it) => it !== 't3')];
+  const minuteCounts = ['requests', 'prompt_tokens', 'completion_tokens', 'failed', 't3'];
+  const none = ['hits', 'upstream_refused', 'cut', 'refused', ...USAGE_TIMES.filter((it) => it !== 't3')];
   const minuteColumns = `usage_minutes (from_ms, token_id, project_id, model, ${[...minuteCounts, ...none].join(', ')})`;
   const minutes = all(2 * TOKEN_COUNT, (n) => {
     const token = n % TOKEN_COUNT;
     const minuteMs = nowMs - (nowMs % MINUTE_MS) - ((n + (n < TOKEN_COUNT ? 0 : 29)) % 58) * MINUTE_MS;
     const requests = 1 + (token % 50);
-    const errors = n % 8 === 0 ? requests : 0;
+    const failed = n % 8 === 0 ? requests : 0;
     const subject = [minuteMs, idOf('a', token), idOf('b', token % PROJECT_COUNT), `gpt-${token % 5}`];
-    return [...subject, requests, 10, 5, errors, requests, ...none.map(() => 0)];
+    return [...subject, requests, 10, 5, failed, requests, ...none.map(() => 0)];
   });
   await inParts(minutes, (rows) => insert(minuteColumns, rows));
   await (

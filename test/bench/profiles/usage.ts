@@ -67,7 +67,7 @@ async function makeYear(path: string, percentActive: number): Promise<number> {
       ] as const) {
         await tx.execute(
           `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, requests, hits, prompt_tokens, completion_tokens,
-             refused, errors)
+             refused, failed)
            SELECT '${kind}', ${from}, project_id, ${token}, model, SUM(requests), SUM(hits), SUM(prompt_tokens), SUM(completion_tokens),
              0, SUM(CASE outcome WHEN 'ok' THEN 0 ELSE requests END)
            FROM usage_hourly WHERE id >= printf('%08x-', $dayMs >> 16) AND hour_ms >= $dayMs GROUP BY 1, 2, 3, 4, 5`,

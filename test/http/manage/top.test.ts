@@ -61,11 +61,11 @@ describe('the top rows', () => {
         errors: 3,
         refused: 1,
         upstream_refused: 1,
-        upstream_errors: 1,
+        failed: 1,
         cut: 0,
         cache_hits: 0,
       });
-      expect(total).to.deep.include({ requests: 5, errors: 3, refused: 1, upstream_refused: 1, upstream_errors: 1 });
+      expect(total).to.deep.include({ requests: 5, errors: 3, refused: 1, upstream_refused: 1, failed: 1 });
       expect(row_count).to.equal(2);
       expect(rows[0]!.history.at(-1)).to.equal(4);
       expect(rows[0]!.error_history.at(-1)).to.equal(3);
@@ -142,6 +142,30 @@ describe('the top rows', () => {
       expect({ ...(await top(`window=${window}`)), to: null }).to.deep.equal({ ...before, to: null });
     });
   }
+
+  it('have the totals of each model over all projects', async () => {
+    const other = await another('other');
+    await chat(scene.secret, 200, 'shared');
+    await chat(other.token, 200, 'shared');
+    await chat(other.token, 500, 'shared');
+    await chat(other.token, 200, 'own');
+    for (const window of ['5m', '1h', '24h']) {
+      expect((await top(`by=model&window=${window}`)).rows).to.have.lengthOf(3);
+      const { rows, row_count: count, total } = await top(`by=model_total&window=${window}&sort=requests`);
+      expect(rows.map((row) => [row.model, row.requests, row.errors])).to.deep.equal([
+        ['shared', 3, 1],
+        ['own', 1, 0],
+      ]);
+      expect([count, total.requests]).to.deep.equal([2, 4]);
+      expect(rows[0]).not.to.have.any.keys('project_id', 'token_id');
+      expect(rows[0]!.history.at(-1)).to.equal(3);
+    }
+    const ofOther = await top(`by=model_total&project_id=${other.project_id}`);
+    expect(ofOther.rows.map((row) => [row.model, row.requests])).to.deep.equal([
+      ['shared', 2],
+      ['own', 1],
+    ]);
+  });
 
   it('have the time until the response started, except in a day', async () => {
     await chat();

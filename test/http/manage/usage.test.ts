@@ -18,10 +18,10 @@ const DAY_MS = 24 * HOUR_MS;
 const NONE = {
   requests: 0,
   hits: 0,
-  refused: 0,
   errors: 0,
+  refused: 0,
   upstream_refused: 0,
-  upstream_errors: 0,
+  failed: 0,
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
@@ -150,16 +150,16 @@ describe('usage', () => {
     await ended(4);
     upstream.destroy(); // The connection may have been kept open.
     expect(await report(scene.daemon, 'by=token,model')).to.deep.equal([
-      { token_id: scene.token.id, token_name: null, model: null, ...NONE, requests: 2, refused: 1 },
+      { token_id: scene.token.id, token_name: null, model: null, ...NONE, requests: 2, errors: 1, refused: 1 },
       {
         token_id: scene.token.id,
         token_name: null,
         model: 'asked-for',
         ...NONE,
         requests: 2,
-        errors: 1,
+        errors: 2,
         upstream_refused: 1,
-        upstream_errors: 1,
+        failed: 1,
       },
     ]);
   });
@@ -252,6 +252,7 @@ describe('usage', () => {
         ...{ token_id: null, token_name: null, project_id: null, project_name: null, model: null },
         ...NONE,
         requests: 21,
+        errors: 21,
         refused: 21,
       },
     ]);
@@ -274,7 +275,7 @@ describe('usage', () => {
     expect(scene.daemon.ended.map(({ model }) => model)).to.include('made-up-14');
     const lines = await report(scene.daemon, `by=model`);
     expect(lines).to.have.lengthOf(12);
-    expect(lines[0]).to.deep.equal({ model: 'other', ...NONE, requests: 5, upstream_refused: 5 });
+    expect(lines[0]).to.deep.equal({ model: 'other', ...NONE, requests: 5, errors: 5, upstream_refused: 5 });
     expect(lines.map(({ model }) => model)).to.include.members(['made-up-0', 'made-up-9', 'also-made-up']);
   });
 
@@ -308,12 +309,12 @@ describe('usage', () => {
     await chat(capped.token);
     await ended(9);
     // The provider's 401 means that the project's key is rejected: the client gets a 502.
-    const own = { ...NONE, requests: 7, upstream_refused: 4, upstream_errors: 3, errors: 3 };
+    const own = { ...NONE, requests: 7, errors: 7, upstream_refused: 4, failed: 3 };
     for (const by of ['token', 'token,hour']) {
       const lines = await report(scene.daemon, `by=${by}`);
       const [first, second] = lines.map(({ token_id: _, token_name: __, hour: ___, ...counts }) => counts);
       expect(first).to.deep.equal(own);
-      expect(second).to.include({ requests: 2, refused: 1, upstream_refused: 0, upstream_errors: 0, cut: 0 });
+      expect(second).to.include({ requests: 2, errors: 1, refused: 1, upstream_refused: 0, failed: 0, cut: 0 });
     }
     const outcomes = scene.daemon.ended.map(({ outcome }) => outcome);
     expect(outcomes).to.deep.equal([
@@ -340,7 +341,9 @@ describe('usage', () => {
     waiting.destroy();
     expect(scene.daemon.ended.map(({ outcome }) => outcome)).to.have.members(['revoked', 'revoked', 'refused']);
     for (const query of ['', `token_id=${scene.token.id}`]) {
-      expect(await report(scene.daemon, query)).to.deep.equal([{ ...NONE, requests: 3, refused: 1, cut: 2 }]);
+      expect(await report(scene.daemon, query)).to.deep.equal([
+        { ...NONE, requests: 3, errors: 3, refused: 1, cut: 2 },
+      ]);
     }
   });
 
@@ -463,7 +466,7 @@ describe('usage', () => {
       database.transact((tx) =>
         tx.execute(
           `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < $last)
-           INSERT OR REPLACE INTO usage_sums (kind, from_ms, project_id, token_id, model, requests, hits, prompt_tokens, completion_tokens, refused, errors)
+           INSERT OR REPLACE INTO usage_sums (kind, from_ms, project_id, token_id, model, requests, hits, prompt_tokens, completion_tokens, refused, failed)
            SELECT 'token_day', $dayMs, 'p', 't' || i, 'm', 1, 0, 0, 0, 0, 0 FROM n`,
           { last: rows - 1, dayMs: Math.floor(Date.now() / DAY_MS) * DAY_MS - DAY_MS },
         ),
@@ -538,6 +541,7 @@ describe('usage over time', () => {
         ...NONE,
         requests: hours * 8,
         errors: hours * 4,
+        failed: hours * 4,
         prompt_tokens: hours * 16,
         completion_tokens: hours * 8,
       };

@@ -255,7 +255,7 @@ describe('what is read from a response', () => {
       const { requestId } = await recordOf('POST', '/v1/messages');
       const path = `/manage/usage?by=token&token_id=${scene.token.id}`;
       const [line] = (await scene.daemon.manage('GET', path)).body as object[];
-      expect(line).to.include({ requests: 1, errors: 1, upstream_errors: 1 });
+      expect(line).to.include({ requests: 1, errors: 1, failed: 1 });
       const found = (await scene.daemon.manage('GET', '/manage/events?outcome=!ok')).body as { events: object[] };
       expect(JSON.stringify(found)).to.include(requestId).and.to.include('overloaded_error');
     });

@@ -89,7 +89,7 @@ describe('tabs', () => {
 
 describe('message line', () => {
   it('shows the current traffic', () => {
-    expect(message(scene().state)).to.match(/req 14\/s {2}errors 0\/s $/);
+    expect(message(scene().state)).to.match(/req 14\/s {2}failures 0\/s $/);
   });
 
   it('shows why the daemon is unreachable, the next retry, and the age of the data', () => {
@@ -153,9 +153,9 @@ describe('message line', () => {
     expect(message(state)).to.contain('sk-wt-••••••••');
   });
 
-  it('shows errors as errors', () => {
+  it('shows failures as failures', () => {
     const status = { ...STATUS, requests: { in_flight: 0, per_second: 3, errors_per_second: 2.5 } };
-    expect(message(scene({ status }).state)).to.contain('errors 2.5/s');
+    expect(message(scene({ status }).state)).to.contain('failures 2.5/s');
   });
 });
 

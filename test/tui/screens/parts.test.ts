@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import stringWidth from 'string-width';
 import { asciiOf } from '../../../tui/parts/ascii.js';
-import { bar, brailleChart, columnChart } from '../../../tui/parts/charts.js';
+import { bar, columnChart } from '../../../tui/parts/charts.js';
 import { count, milliseconds, rate } from '../../../tui/parts/figures.js';
 import { withFound } from '../../../tui/parts/found.js';
 import { between, cut, fitted, over, slice, strip, type Strip, widthOf } from '../../../tui/parts/strip.js';
@@ -101,7 +101,5 @@ describe('figures', () => {
     expect(said(bar(0.001, 4, 'good'))).to.equal('▏░░░');
     expect(columnChart([0, 1, 2, 4], 1, 'accent').map(said)).to.deep.equal([' ▂▄█']);
     expect(columnChart([0, 4], 2, 'accent').map(said)).to.deep.equal([' █', ' █']);
-    expect(brailleChart([1, 1], 1, 1, 'accent').map(said)).to.deep.equal(['⣿']);
-    expect(brailleChart([], 3, 2, 'accent').map(said)).to.deep.equal(['   ', '   ']);
   });
 });

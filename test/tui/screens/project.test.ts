@@ -19,7 +19,7 @@ describe('the screen of a project', () => {
       aTopRow({ token_name: 'idle', model: 'idle-model', requests: 0 }),
     ];
     const text = shown({ columns: 80, rows: 40, top: aTop({ rows, from: at(-60), to: at(0) }) });
-    expect(text).to.match(/Tokens, last hour +requests +errors +Models, last hour +requests +errors/);
+    expect(text).to.match(/Tokens, last hour +requests +failures +Models, last hour +requests +failures/);
     expect(text).to.match(/nightly +1,204 +12 +gpt-4o +1,204 +12 /);
     expect(text).to.match(/01234567 +3 +0 +no model +3 +0 /);
     expect(text).not.to.contain('idle');
@@ -28,7 +28,7 @@ describe('the screen of a project', () => {
   it('shows the requests of the last five minutes', () => {
     const rows = [aTopRow({ requests: 84, errors: 3, history: [0, 1, 5, 9], error_history: [0, 0, 0, 3] })];
     const text = shown({ top: aTop({ rows, window: '5m', from: at(-5), to: at(0), step_seconds: 60 }) });
-    expect(text).to.match(/now +84 requests in the last 5 minutes {2}.[▁▂▃▄▅▆▇█]{3} {2}3 errors/);
+    expect(text).to.match(/now +84 requests in the last 5 minutes {2}.[▁▂▃▄▅▆▇█]{3} {2}3 failures/);
   });
 
   it('asks for the figures of this project, with each refresh', () => {

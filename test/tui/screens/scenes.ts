@@ -189,7 +189,7 @@ const HOSTILE_SETTING: Setting = {
       errors: MOST,
       refused: MOST,
       upstream_refused: MOST,
-      upstream_errors: MOST,
+      failed: MOST,
       cut: MOST,
       prompt_tokens: MOST,
       completion_tokens: MOST,

@@ -3,6 +3,7 @@ import type {
   WireAuditRecord,
   WireCache,
   WireEvent,
+  WireIncident,
   WireProject,
   WireRequestEvent,
   WireStatus,
@@ -48,6 +49,7 @@ export interface Setting {
   events?: readonly WireEvent[];
   cache?: WireCache;
   top?: WireTop;
+  incidents?: readonly WireIncident[];
   contexts?: readonly ContextSummary[];
   /** What the operator's settings say. */
   settings?: Pick<InitialStateOptions, 'customKeys' | 'skins' | 'problems' | 'saved'>;
@@ -136,6 +138,10 @@ export class ScreenFixture {
     switch (request.of) {
       case 'status':
         return this.setting.status ?? STATUS;
+      case 'incidents':
+        return { from: at(-15), to: at(0), incidents: [...(this.setting.incidents ?? [])] };
+      case 'lastHour':
+        return top;
       case 'tokens':
       case 'expiring':
         return page(tokens);
@@ -209,10 +215,10 @@ export const usageLine = (hoursAgo: number, requests: number, fields: Partial<Wi
   hour: new Date(Math.floor(NOW_MS / 3_600_000) * 3_600_000 - hoursAgo * 3_600_000).toISOString(),
   requests,
   hits: Math.floor(requests / 2),
-  refused: 0,
   errors: 0,
+  refused: 0,
   upstream_refused: 0,
-  upstream_errors: 0,
+  failed: 0,
   cut: 0,
   prompt_tokens: requests * 410,
   completion_tokens: requests * 120,

@@ -1,12 +1,37 @@
 import { expect } from 'chai';
 import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
-import { at, NOW_MS, record, STATUS, usageLine } from './screen-fixture.js';
+import { at, NOW_MS, record, STATUS, token, usageLine } from './screen-fixture.js';
+import { incidentExample } from '../../../daemon/api/schemas.js';
+import type { WireIncident } from '../../../daemon/api/contract.js';
+import { aTop, aTopRow } from '../../support/factories.js';
+
+const incident = (fields: Partial<WireIncident>): WireIncident => ({
+  ...incidentExample,
+  project_name: 'checkout-service-of-the-web-shop',
+  ...fields,
+});
+const INCIDENTS = [
+  incident({}),
+  incident({
+    kind: 'failing_token',
+    token_id: '3fa91c2e-0000-4000-8000-000000000009',
+    token_name: 'nightly-report-of-the-finance-team',
+    project_name: 'web',
+    why: 'expired',
+    remedy: 'issue the token again, because its expiry cannot be changed',
+  }),
+  incident({
+    ...{ kind: 'slow_provider', project_id: '3fa91c2e-0000-4000-8000-000000000008', project_name: 'web' },
+    ...{ why: 'provider slow', remedy: 'see the status page of the provider, or use a faster model' },
+    ...{ failures: 0, p50_ms: 8_200, earlier_p50_ms: 1_100 },
+  }),
+];
 
 describe('overview screen', () => {
   it('shows the health of the daemon', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
-    expect(text).to.contain('● ready  llmp 0.1.0, up 52h  web-1');
+    expect(text).to.contain('● ready  llmp 0.1.0, up 52h');
     expect(text).to.contain('p50 412 ms, p95 1,890 ms');
     expect(text).to.contain('● sqlite, schema 0001-first-schema');
     expect(text).to.contain('● in-memory, 0 buffered, 0 dropped');
@@ -15,12 +40,57 @@ describe('overview screen', () => {
     expect(text).to.match(/redis +○ off/);
   });
 
-  it('shows missing and degraded parts first', () => {
-    const status = { ...STATUS, status: 'not ready' as const, missing: ['database'], degraded: ['event bus'] };
-    for (const columns of [60, 120]) {
-      const text = screenText(scene({ tab: 'overview', columns, rows: 24, status }).state);
-      expect(text).to.contain('✗ not ready').and.to.contain('! missing: database').and.to.contain('! degraded: event');
+  it('leads with what is wrong, why, and what to do, at every size', () => {
+    const status = { ...STATUS, status: 'not ready' as const, missing: ['database'], degraded: ['event_bus'] };
+    for (const [columns, rows] of [
+      [80, 24],
+      [120, 40],
+      [200, 60],
+    ] as const) {
+      const text = screenText(scene({ tab: 'overview', columns, rows, status, incidents: INCIDENTS }).state);
+      const wrong = text.slice(0, text.indexOf('Traffic, last hour'));
+      expect(wrong).to.match(/Problems 5/);
+      for (const [subject, why, remedy] of [
+        ['llmp', 'missing: database', 'run `llmp doctor`'],
+        ['llmp', 'degraded: event bus', 'run `llmp doctor`'],
+        ['project checkout-service-of-the-web-shop', 'key refused', 'give the project a key that its provider accepts'],
+        ['token nightly-report-of-the-finance-team', 'expired', 'issue the token again'],
+        ['project web', 'provider slow', 'see the status page'],
+      ] as const) {
+        expect(wrong, `${columns}x${rows}`).to.match(new RegExp(`${subject}[^]*?${why}[^]*?${remedy}`));
+      }
+      expect(wrong).to.contain('84 of 91 requests').and.not.to.contain('Nothing is wrong');
     }
+  });
+
+  it('says in one line that nothing is wrong, but not before it is known', () => {
+    const it = scene({ tab: 'overview', columns: 80, rows: 24 });
+    expect(screenText(it.state)).to.match(/\n +● Nothing is wrong *\n┌ Traffic/);
+    const unknown = { ...it.state, overview: { ...it.state.overview, incidents: null } };
+    expect(screenText(unknown)).not.to.contain('Nothing is wrong');
+  });
+
+  it('scrolls to the selected problem, and keeps room for the traffic', () => {
+    const incidents = Array.from({ length: 12 }, (_, number) =>
+      incident({ kind: 'failing_token', token_id: `token-${number}`, token_name: `client-${number}` }),
+    );
+    const it = scene({ tab: 'overview', columns: 80, rows: 24, incidents });
+    expect(screenText(it.state)).to.contain('client-0').and.to.contain('requests/s').and.not.to.contain('client-9');
+    it.press(...Array.from({ length: 10 }, () => 'j'));
+    expect(screenText(it.state)).to.match(/> *✗ token client-9 in checkout/);
+  });
+
+  it('leaves hardly a row empty at 120x40, and cuts neither names nor IDs where there is room', () => {
+    const instance = '0197a6b2-11c3-7000-8000-3f5a9c1d2e4b';
+    const name = 'a-client-with-a-name-of-forty-characters';
+    const tokens = [token(1, { name }), ...Array.from({ length: 20 }, (_, number) => token(number + 2))];
+    const top = aTop({ rows: [aTopRow({ token_name: name, errors: 12, failed: 12, requests: 40 })] });
+    const status = { ...STATUS, instance };
+    const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, status, tokens, top }).state);
+    expect(text).to.contain(instance);
+    expect(text.match(new RegExp(name, 'g')), text).to.have.lengthOf(2);
+    const blank = text.split('\n').filter((line) => /^[│ ]*$/.test(line));
+    expect(blank.length, text).to.be.at.most(3);
   });
 
   it('shows tokens by state, with a bar for each', () => {
@@ -31,22 +101,29 @@ describe('overview screen', () => {
       .and.to.match(/▲ limited +61 {2}▌?/);
   });
 
-  it('charts the traffic of the last minutes', () => {
-    const it = scene({ tab: 'overview', columns: 120, rows: 40 });
-    for (let second = 2; second < 60; second += 2) {
-      const requests = { in_flight: 2, per_second: second, errors_per_second: 1 };
-      it.act({ on: 'loaded', request: { of: 'status' }, data: { ...STATUS, requests } }, NOW_MS + second * 1_000);
-    }
-    const text = screenText(it.state);
-    expect(text).to.match(/58 requests\/s {2}1\.0 errors\/s {2}2 in flight/);
-    expect(text).to.match(/[\u2801-\u28ff]{10}/);
-    expect(screenText({ ...it.state, look: { ...it.state.look, ascii: true } })).to.match(/[.:|#]{8}/);
+  it('charts the traffic of the last hour, with a mark under steps with failures', () => {
+    const rows = [aTopRow({ requests: 90, errors: 3, failed: 3, history: [10, 0, 80], error_history: [0, 0, 3] })];
+    const requests = { in_flight: 2, per_second: 58, errors_per_second: 1 };
+    const setting = { status: { ...STATUS, requests }, top: aTop({ rows }) };
+    const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, ...setting }).state);
+    expect(text).to.match(/58 requests\/s {2}1\.0 failures\/s {2}2 in flight/);
+    expect(text).to.contain('90 in the hour  3 failures: 3 failed');
+    expect(text)
+      .to.match(/█/)
+      .and.to.match(/│ +! +│/)
+      .and.to.match(/1 h ago +now/);
   });
 
-  it('charts the requests of the last 24 hours, with a mark under hours with errors', () => {
-    const usage = [usageLine(0, 10), usageLine(5, 20, { errors: 3, refused: 2 })];
+  it('lists the tokens with the most failures in the last hour, by kind', () => {
+    const rows = [aTopRow({ token_name: 'ci', errors: 9, refused: 7, upstream_refused: 2 }), aTopRow({ errors: 0 })];
+    const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, top: aTop({ rows }) }).state);
+    expect(text).to.match(/Most failures, last hour[^]*ci +web +9 +refused 7 +provider refused 2/);
+  });
+
+  it('charts the requests of the last 24 hours, with a mark under hours with failures', () => {
+    const usage = [usageLine(0, 10), usageLine(5, 20, { errors: 5, refused: 2, failed: 3 })];
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, usage }).state);
-    expect(text).to.contain('30 requests  3 errors  2 refused  15 hits').and.not.to.contain('cached');
+    expect(text).to.contain('30 requests  5 failures: 2 refused, 3 failed  15 hits').and.not.to.contain('cached');
     const cached = [usageLine(0, 10, { cache_read_tokens: 2_000 }), usageLine(5, 20, { cache_read_tokens: NaN })];
     const shown = screenText(scene({ tab: 'overview', columns: 160, rows: 40, usage: cached.slice(0, 1) }).state);
     expect(shown).to.contain('2,000 cached');
@@ -58,7 +135,7 @@ describe('overview screen', () => {
 
   it('lists the tokens that expire next', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
-    expect(text).to.match(/Expiring next[^]*in 12m +3fa91c2e +ci-deploy +web +4,211\/5,000/);
+    expect(text).to.match(/Expiring next[^]*in 12m +ci-deploy +web +4,211\/5,000 +3fa91c2e/);
   });
 
   it('shows the most important parts at the minimum size', () => {

@@ -9,19 +9,22 @@ const shown = (setting: Setting, ...keys: string[]) =>
 const lines = (setting: Setting, ...keys: string[]) => shown(setting, ...keys).split('\n');
 
 describe('the Top screen', () => {
-  it('shows figures, kinds of errors and the trend of each token', () => {
-    const [, , title, heads, first] = lines({ columns: 130 });
+  it('shows figures, kinds of failures and the trend of each token', () => {
+    const [, , title, heads, first] = lines({ columns: 145 });
     expect(title).to.contain('┌ Tokens, last hour ─');
-    expect(heads).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS ▼ +ERROR KINDS +MODEL TOKENS +P50 +P95 +LAST USED +TREND/);
+    expect(heads).to.match(
+      /TOKEN +PROJECT +REQUESTS +FAILURES ▼ +FAILURE KINDS +MODEL TOKENS +P50 +P95 +LAST USED +TREND/,
+    );
     expect(first).to.match(
-      /> {2}ci-deploy +web +4,211 +61 +llmp 40 {2}4xx 21 +1\.20M +412 ms +1,890 ms +now +[▁▂▃▄▅▆▇█]{10} /,
+      /> {2}ci-deploy +web +4,211 +61 +refused 40 {2}provider refused 21 +1\.20M +412 ms +1,890 ms +now +[▁▂▃▄▅▆▇█]{10} /,
     );
   });
 
   it('drops columns one by one, and keeps the one that it is sorted by', () => {
     const heads = (columns: number, ...keys: string[]) => lines({ columns }, ...keys)[3]!;
     expect(heads(80)).to.contain('TREND').and.not.to.contain('P95');
-    expect(heads(50)).to.match(/TOKEN +PROJECT +REQUESTS +ERRORS ▼ /);
+    expect(heads(54)).to.match(/TOKEN +PROJECT +REQUESTS +FAILURES ▼ /);
+    expect(heads(50)).to.match(/TOKEN +REQUESTS +FAILURES ▼ /);
     expect(heads(50, 's', 's', 's')).to.contain('P95 ▼');
   });
 
@@ -30,7 +33,7 @@ describe('the Top screen', () => {
     expect(lines({ columns: 140, top })[2]).to.contain('Tokens, last hour · first 1 of 512 rows');
   });
 
-  it('colors the steps of the trend that have errors', () => {
+  it('colors the steps of the trend that have failures', () => {
     const row = aTopRow({ token_id: 'second', history: [4, 4], error_history: [0, 1] });
     const top = aTop({ rows: [aTopRow({ requests: 9 }), row] });
     // The row under the cursor has a color of its own.
@@ -44,7 +47,7 @@ describe('the Top screen', () => {
 
   it('is readable in ASCII', () => {
     expect(shown({ look: { ascii: true }, columns: 120 })).to.match(/^[\x20-\x7e\n]*$/);
-    expect(shown({ look: { ascii: true }, columns: 120 })).to.contain('ERRORS v');
+    expect(shown({ look: { ascii: true }, columns: 120 })).to.contain('FAILURES v');
   });
 
   it('says what an empty list means', () => {

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
+import { incidentExample } from '../../../daemon/api/schemas.js';
 import type { WireRequestEvent, WireToken } from '../../../daemon/api/contract.js';
 import { lastMinuteRequests } from '../../../tui/state/token.js';
 import { Operator } from '../operator.js';
-import { at, DENIED, project, REFUSED, SimulatedDaemon, token } from '../simulated.js';
+import { at, DENIED, project, REFUSED, SimulatedDaemon, token, topRow } from '../simulated.js';
 
 const HOUR_MS = 3_600_000;
 const many = (count: number) => Array.from({ length: count }, (_, index) => token(index));
@@ -416,6 +417,39 @@ describe('quitting', () => {
 });
 
 describe('rows of the overview', () => {
+  it('open what a problem names: its token, its project, or the events of unknown clients', () => {
+    const daemon = new SimulatedDaemon({ tokens: [token(0)] });
+    const ofProject = { ...incidentExample, project_id: 'project-web', project_name: 'web' };
+    daemon.incidents = [
+      ofProject,
+      { ...ofProject, kind: 'failing_token', token_id: token(0).id, token_name: 'name-0', why: 'revoked' },
+      { ...ofProject, kind: 'unknown_tokens', project_id: null, project_name: null, why: 'unknown token' },
+    ];
+    const operator = () => new Operator({ daemon, tab: 'overview' });
+    expect(operator().press('j', 'enter').screen).to.equal('project');
+    const ofToken = operator().press('j', 'j', 'enter');
+    expect([ofToken.screen, ofToken.state.token?.token?.id]).to.deep.equal(['token', token(0).id]);
+    const ofUnknown = operator().press('j', 'j', 'j', 'enter');
+    expect([ofUnknown.screen, ofUnknown.state.events.filter]).to.deep.equal([
+      'events',
+      'outcome:failed why:"unknown token"',
+    ]);
+  });
+
+  it('say what to do about a problem of llmp itself, which has no screen', () => {
+    const daemon = new SimulatedDaemon();
+    daemon.statusFields = { degraded: ['redis'] };
+    const operator = new Operator({ daemon, tab: 'overview' });
+    expect(operator.press('j', 'enter').says).to.contain('run `llmp doctor`');
+  });
+
+  it('open the tokens with the most failures', () => {
+    const daemon = new SimulatedDaemon({ tokens: [token(0), token(1)] });
+    daemon.topRows = [topRow(1, { errors: 4, failed: 4 }), topRow(0)];
+    const operator = new Operator({ daemon, tab: 'overview' }).press('j', 'j', 'j', 'j', 'j', 'j', 'enter');
+    expect([operator.screen, operator.state.token?.token?.id]).to.deep.equal(['token', token(1).id]);
+  });
+
   it('open the tokens in a state, and the tokens that expire next', () => {
     const daemon = new SimulatedDaemon({ tokens: [token(0), token(1), token(2, { state: 'revoked' })] });
     const operator = new Operator({ daemon, tab: 'overview' }).press('enter');

@@ -120,7 +120,7 @@ function openToken(state: State, text: string): Transition | CommandProblem {
   return { message, at, length: given.length };
 }
 
-/** Without words, the rows of the last hour with the most errors, and no filter. */
+/** Without words, the rows of the last hour with the most failures, and no filter. */
 function showTop(state: State, text: string): Transition | CommandProblem {
   const { by, window, filter, at } = topWords(text);
   const { problems, isComplete } = parseFilter(filter, 'top', knownNames(state));
@@ -157,7 +157,7 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'top',
     aliases: [],
-    argument: '[token|project|model] [5m|1h|24h] [FILTER]',
+    argument: '[token|project|model|model_total] [5m|1h|24h] [FILTER]',
     meaning: 'show the busiest tokens, projects or models, such as :top model 24h project:web',
     complete: topCompletions,
     run: showTop,

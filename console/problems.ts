@@ -1,0 +1,82 @@
+/** What is wrong now, from the status of an instance and from the traffic of all of them: one list for all front ends. */
+import type { WireIncident, WireIncidents, WireStatus } from '../daemon/api/contract.js';
+import { counted, exact } from '../daemon/api/formats.js';
+import { shortId } from './columns/cell-text.js';
+
+export interface Problem {
+  /** Unique, and the same as long as the problem exists. */
+  id: string;
+  /** Whether requests fail. */
+  isFailure: boolean;
+  /** `project web`, `token ci in web`, `llmp`. */
+  subject: string;
+  /** In the words of the column WHY of events. */
+  why: string;
+  /** How much is concerned: `84 of 91 requests`. Empty for llmp itself. */
+  extent: string;
+  /** Null if nothing is known. */
+  remedy: string | null;
+  /** The incident; null for a problem of the instance. */
+  incident: WireIncident | null;
+}
+
+const DOCTOR = 'run `llmp doctor`, and look at the log of the daemon';
+
+/** @param incidents null if they are unknown. */
+export function problemsIn(
+  { missing, degraded }: Pick<WireStatus, 'missing' | 'degraded'>,
+  incidents: WireIncidents | null,
+): Problem[] {
+  const own = (part: string, isFailure: boolean): Problem => ({
+    id: `llmp ${part}`,
+    isFailure,
+    subject: 'llmp',
+    why: `${isFailure ? 'missing' : 'degraded'}: ${part.replaceAll('_', ' ')}`,
+    extent: '',
+    remedy: DOCTOR,
+    incident: null,
+  });
+  return [
+    ...missing.map((part) => own(part, true)),
+    ...degraded.map((part) => own(part, false)),
+    ...(incidents?.incidents ?? []).map(problemOf),
+  ];
+}
+
+function problemOf(incident: WireIncident): Problem {
+  const { kind, why, remedy, project_id: project, token_id: token } = incident;
+  return {
+    id: [kind, project, token, why].join(' '),
+    isFailure: kind !== 'slow_provider',
+    subject: subjectOf(incident),
+    why,
+    extent: extentOf(incident),
+    remedy,
+    incident,
+  };
+}
+
+function subjectOf({ kind, ...it }: WireIncident): string {
+  const project = it.project_name ?? (it.project_id === null ? '' : shortId(it.project_id));
+  switch (kind) {
+    case 'unknown_tokens':
+      return 'unknown clients';
+    case 'failing_token':
+      return `token ${it.token_name ?? shortId(it.token_id ?? '')} in ${project}`;
+    default:
+      return `project ${project}`;
+  }
+}
+
+function extentOf({ kind, failures, requests, p50_ms: ms, earlier_p50_ms: earlierMs }: WireIncident): string {
+  if (kind === 'slow_provider') return `p50 ${seconds(ms)}, before ${seconds(earlierMs)}`;
+  return `${exact(failures)} of ${counted(requests, 'request')}`;
+}
+
+const seconds = (ms: number | null) => (ms === null ? '?' : `${(ms / 1000).toFixed(1)} s`);
+
+/** In one line, for a report. */
+export const problemShown = ({ subject, why, extent, remedy }: Omit<Problem, 'id'>): string =>
+  [`${subject}: ${why}`, extent && ` (${extent})`, remedy !== null && `; ${remedy}`].filter(Boolean).join('');
+
+export const NOTHING_WRONG = 'nothing is wrong';

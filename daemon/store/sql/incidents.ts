@@ -1,0 +1,80 @@
+/** What fails and what is slow now, from the minutes of usage and the causes of failures. */
+import { RECENT_MINUTES } from '../../core/incidents.js';
+import type { FailureCause, IncidentFigures, RecentRequests } from '../../core/ports.js';
+import { HOUR_MS, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
+import type { Reader } from './database.js';
+import { USAGE_TIMES } from './tables.js';
+
+/** More than a person reads. */
+const MAX_CAUSES = 50;
+
+interface CauseRow {
+  project_id: string;
+  cause: string;
+  token_id: string;
+  of_token: number;
+  failures: number;
+  tokens: number;
+}
+
+type RequestRow = { project_id: string; token_id: string; is_recent: number; requests: number } & Record<
+  `t${number}`,
+  number
+>;
+
+export async function incidentFigures(on: Reader, nowMs: number): Promise<IncidentFigures> {
+  const minuteMs = nowMs - (nowMs % MINUTE_MS);
+  const fromMs = minuteMs - (RECENT_MINUTES - 1) * MINUTE_MS;
+  const rows = await on.select<CauseRow>(
+    `SELECT project_id, cause, token_id, of_token, failures, tokens FROM (
+       SELECT project_id, cause, token_id, SUM(requests) AS of_token,
+         SUM(SUM(requests)) OVER (PARTITION BY project_id, cause) AS failures,
+         COUNT(*) OVER (PARTITION BY project_id, cause) AS tokens,
+         ROW_NUMBER() OVER (PARTITION BY project_id, cause ORDER BY SUM(requests) DESC, token_id) AS place
+       FROM usage_causes WHERE from_ms >= $from GROUP BY project_id, cause, token_id
+     ) c WHERE place = 1 ORDER BY failures DESC, project_id, cause LIMIT ${MAX_CAUSES}`,
+    { from: fromMs },
+  );
+  const causes = rows.map((row): FailureCause => ({
+    projectId: row.project_id,
+    cause: row.cause,
+    failures: row.failures,
+    tokens: row.tokens,
+    tokenId: row.token_id,
+    failuresOfToken: row.of_token,
+  }));
+  return { fromMs, causes, requests: await requestsOf(on, causes, minuteMs, fromMs) };
+}
+
+async function requestsOf(
+  on: Reader,
+  causes: readonly FailureCause[],
+  minuteMs: number,
+  fromMs: number,
+): Promise<RecentRequests[]> {
+  // Each minute is looked up by itself: the rows of all tokens in between are many more. With the next one, because the clock of
+  // another instance may be ahead.
+  const starts = Array.from({ length: HOUR_MS / MINUTE_MS + 1 }, (_, n) => minuteMs + MINUTE_MS - n * MINUTE_MS);
+  const tokens = [...new Set(['', ...causes.map(({ tokenId }) => tokenId)])];
+  const bind = Object.fromEntries(tokens.map((id, n) => [`token_${n}`, id]));
+  const recent = `CASE WHEN from_ms >= ${fromMs} THEN 1 ELSE 0 END`;
+  const rows = await on.select<RequestRow>(
+    `SELECT project_id, token_id, ${recent} AS is_recent, SUM(requests) AS requests,
+       ${USAGE_TIMES.map((column) => `SUM(${column}) AS ${column}`).join(', ')}
+     FROM usage_minutes WHERE from_ms IN (${starts.join(', ')})
+       AND token_id IN (${tokens.map((_, n) => `$token_${n}`).join(', ')})
+     GROUP BY project_id, token_id, ${recent}`,
+    bind,
+  );
+  const found = new Map<string, RecentRequests>();
+  for (const row of rows) {
+    const { project_id: projectId, token_id: tokenId } = row;
+    const key = `${projectId}\n${tokenId}`;
+    const one = found.get(key) ?? { projectId, tokenId, requests: 0, times: NO_TIMES, earlierTimes: NO_TIMES };
+    const times = TIME_BOUNDS_MS.map((_, n) => row[`t${n}`] ?? 0);
+    found.set(key, row.is_recent ? { ...one, requests: row.requests, times } : { ...one, earlierTimes: times });
+  }
+  return [...found.values()];
+}
+
+const NO_TIMES = TIME_BOUNDS_MS.map(() => 0);
