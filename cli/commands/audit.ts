@@ -28,10 +28,7 @@ const batches = {
 const spans = {
   since: value('--since <TIME>', moment, 'start time: a timestamp, or a time before now such as 24h'),
   until: value('--until <TIME>', moment, 'end time: a timestamp, or a time before now such as 24h'),
-  search: text(
-    '--search <TEXT>',
-    'only records of changes that contain words that start with these, in any column or detail',
-  ),
+  search: text('--search <TEXT>', 'only records that contain words that start with these, in any column or detail'),
 };
 
 /** @returns a function that asks the daemon for full IDs. @throws {Failure} if an ID has a wrong form. */

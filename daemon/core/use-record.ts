@@ -2,6 +2,8 @@
 import type { AuditRecord } from './audit.js';
 import { OUTCOMES, type Outcome } from './events.js';
 
+export { AUDIT_OUTCOMES, type AuditOutcome } from '../api/vocabulary.js';
+
 export function auditOutcomeOf(outcome: Outcome): AuditRecord['outcome'] {
   if (outcome === 'ok') return 'success';
   return outcome === 'refused' || outcome === 'revoked' ? 'denied' : 'error';

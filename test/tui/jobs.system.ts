@@ -214,7 +214,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         expect(states).to.deep.equal([false, false, true, true]);
         // Its members are in the details.
         await terminal.press('Enter');
-        await terminal.shows(/count +500[^]*● token\.revoke +CI job/, WITHIN_MS);
+        await terminal.shows(/action +token\.revoke ×500[^]*● token\.revoke +CI job/, WITHIN_MS);
       });
 
       it("change a project's key, which the provider has accepted, from its row", async () => {

@@ -33,6 +33,8 @@ export const AuditScreen = ({ state }: { state: State }) => (
 
 /** From this width on there is room for hours and minutes of another day. */
 const NARROW_COLUMNS = 64;
+/** From this width on there is room for the changes beside the reason. */
+const CHANGES_COLUMNS = 124;
 /** From this width on there is room for the user beside the actor. */
 const USER_COLUMNS = 112;
 
@@ -56,7 +58,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
         show: (record) => strip(columns < USER_COLUMNS ? (record.user ?? record.actor) : actorShown(record)),
       },
       target: { minWidth: isWide ? 18 : 12, show: subjectAndCount },
-      reason: { minWidth: isWide ? 14 : 12, ...(!isWide && { show: reasonOrChanges }) },
+      reason: { minWidth: isWide ? 14 : 12, ...(columns < CHANGES_COLUMNS && { show: reasonOrChanges }) },
     },
   });
 }
@@ -88,10 +90,13 @@ const reasonOrChanges = (record: WireAuditRecord): Strip =>
 
 /** @param members those of the batch that the record stands for. */
 function linesOf(record: WireAuditRecord, members: readonly WireAuditRecord[]): Strip[] {
-  const { time, action, outcome, client_ip: ip, reason, details } = record;
+  const { time, action, outcome, client_ip: ip, reason, details, count } = record;
+  // The row of a batch has its ID, and no number if it is a single change.
+  const isRow = record.id === record.batch;
+  const isOfBatch = isRow && count !== null;
   const facts: [string, Strip | string | null][] = [
     ['time', action === 'token.use' ? `hour from ${dateTime(time)}` : dateTime(time)],
-    ['action', strip(action, '  ', text(outcome, roleOf(outcome)))],
+    ['action', strip(action, isOfBatch && ` ×${exact(count)}`, '  ', text(outcome, roleOf(outcome)))],
     ['by', strip(actorShown(record), ip !== null && `  from ${ip}`)],
     [
       'token',
@@ -100,16 +105,16 @@ function linesOf(record: WireAuditRecord, members: readonly WireAuditRecord[]): 
     ],
     ['project', record.project_id && strip(named(record.project_name), record.project_id)],
     ['reason', reason],
-    ['count', record.count === null ? null : String(record.count)],
+    ['count', count === null || isOfBatch ? null : String(count)],
     ['request', record.request_id],
-    ['record', record.id === record.batch ? null : record.id],
+    ['record', isRow ? null : record.id],
     ['batch', record.batch],
     ['undoes', record.undo_of],
   ];
   return [
     ...facts.flatMap(([name, value]) => (value === null ? [] : [fact(name, value, NAME_COLUMNS)])),
     ...Object.entries(details ?? {}).map(([name, value]) => fact(name, detailShown(value), NAME_COLUMNS)),
-    ...(record.count === null ? [] : members.map(memberLine)),
+    ...(isOfBatch ? members.map(memberLine) : []),
   ];
 }
 

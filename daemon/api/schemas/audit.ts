@@ -35,7 +35,7 @@ export const auditQuery = z.strictObject({
   until: about(timeAgo, 'End of the period (exclusive).').optional(),
   q: about(
     textWithWords,
-    'Only records of changes that contain all of these words in their IDs, names, user, address, reason or details. Words match by prefix and are case-insensitive.',
+    'Only records that contain all of these words: records of changes in their action, actor, outcome, IDs, names, user, address, reason or details; records of uses in their action and outcome. Words match by prefix and are case-insensitive.',
   ).optional(),
 });
 

@@ -1,7 +1,8 @@
 /** Uses of tokens as audit records: one record for each hour, token, result and model, with a count. */
 import type { NamedRecord } from '../../core/audit.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
-import { auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
+import { AUDIT_OUTCOMES, type AuditOutcome, auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
+import { wordsIn } from './audit-words.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { type NameColumns, namesIn, namesOf } from './names.js';
@@ -24,11 +25,11 @@ export async function listUses(
   most: number,
   after: Position | null,
 ): Promise<PositionedRecord[]> {
-  const { action, actor, batch, text } = filter;
-  // A text search covers changes only.
-  if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || (batch ?? text) !== undefined)
-    return [];
-  const { sql, bind } = conditions(filter, after);
+  const { action, actor, batch, outcome, text = '' } = filter;
+  if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || batch !== undefined) return [];
+  const outcomes = AUDIT_OUTCOMES.filter((one) => (outcome ?? one) === one && holdsWords(one, text));
+  if (outcomes.length === 0) return [];
+  const { sql, bind } = conditions(filter, outcomes, after);
   const rows = await on.select<UseRow>(
     `SELECT ${COLUMNS} FROM usage_hourly u ${sql} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
     bind,
@@ -36,17 +37,22 @@ export async function listUses(
   return rows.map((row) => ({ record: recordOf(row), position: { value: row.hour_ms, id: `u${row.id}` } }));
 }
 
+/** Names, models and IDs are searched in changes only: the uses of a token are found by its ID, with `tokenId`. */
+const holdsWords = (outcome: AuditOutcome, text: string): boolean =>
+  wordsIn(text).every((word) => ['token', 'use', outcome].some((own) => own.startsWith(word)));
+
 export async function useById(on: Reader, id: string): Promise<NamedRecord | null> {
   const [row] = await on.select<UseRow>(`SELECT ${COLUMNS} FROM usage_hourly u WHERE u.id = $id`, { id });
   return row ? recordOf(row) : null;
 }
 
-function conditions(filter: AuditFilter, after: Position | null): Conditions {
-  const { tokenId, projectId, outcome, sinceMs, untilMs } = filter;
+function conditions(filter: AuditFilter, outcomes: readonly AuditOutcome[], after: Position | null): Conditions {
+  const { tokenId, projectId, sinceMs, untilMs } = filter;
   const where = new Conditions();
   if (tokenId !== undefined) where.and('u.token_id = $tokenId', { tokenId });
   if (projectId !== undefined) where.and('u.project_id = $projectId', { projectId });
-  if (outcome !== undefined) where.and(`u.outcome IN ('${outcomesOf(outcome).join("', '")}')`);
+  if (outcomes.length < AUDIT_OUTCOMES.length)
+    where.and(`u.outcome IN ('${outcomes.flatMap(outcomesOf).join("', '")}')`);
   if (sinceMs !== undefined) where.and('u.hour_ms >= $sinceMs', { sinceMs });
   if (untilMs !== undefined) where.and('u.hour_ms < $untilMs', { untilMs });
   if (after) {

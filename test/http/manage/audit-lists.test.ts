@@ -268,6 +268,15 @@ describe('the list of audit records', () => {
       expect(await found(leaked.id.slice(0, 13))).to.deep.equal(expected);
     });
 
+    it('finds uses by their action and outcome', async () => {
+      const uses = all.filter(({ action }) => action === 'token.use');
+      expect(await list('q=token.use')).to.deep.equal(uses);
+      const denied = uses.filter(({ outcome }) => outcome === 'denied');
+      expect(denied).not.to.have.length(0);
+      expect(await list('q=use denied')).to.deep.equal(denied);
+      expect(await list('q=use success&outcome=denied')).to.deep.equal([]);
+    });
+
     it('finds every change of a token by its name', async () => {
       const changes = ['13:00:01 token.reactivate', '13:00:00 token.revoke', '12:30:01 token.create'];
       expect(await found('nightly')).to.deep.equal(changes);
@@ -293,7 +302,7 @@ describe('the list of audit records', () => {
     for (const [what, q] of [
       ['the middle of a word', 'öffentlicht'],
       ['two words, one of which is missing', 'schlüssel verkauft'],
-      ['a value that is not part of the text', 'error'],
+      ['a value that is not part of the text', 'nobody'],
       ['a prefix of an internal marker', 'xaction'],
       ['the internal marker of an action', 'actiontokenrevoke'],
       ['the internal marker of an action with its sign', '→actiontokenrevoke'],

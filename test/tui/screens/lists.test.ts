@@ -7,7 +7,7 @@ import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import type { State } from '../../../tui/state/state.js';
 import { frameLines, screenText } from './rendering.js';
 import { PROJECTS, scene, TOKENS } from './scenes.js';
-import { ofToken, record, request, ScreenFixture, token } from './screen-fixture.js';
+import { ofProject, ofToken, record, request, ScreenFixture, token } from './screen-fixture.js';
 
 const lines = (state: State) => screenText(state).split('\n');
 const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓]?/.test(line) && /[0-9a-f]{8}/.test(line));
@@ -245,6 +245,34 @@ describe('audit and events screens', () => {
     const details = screenText(scene({ tab: 'audit', columns: 80, rows: 30, audit }).press('k', 'enter').state);
     expect(details).to.contain('hour from 2026-11-23 03:00:00');
   });
+
+  for (const [columns, rows] of [
+    [80, 24],
+    [120, 40],
+    [200, 60],
+  ] as const) {
+    it(`shows at ${columns}x${rows} what was changed, a batch as one row, and its members in the details`, () => {
+      const batch = '7e6d5c4b-2f1a-4b3c-9d8e-5a6b7c8d9e0f';
+      const audit = [
+        record(1, { action: 'project.update', ...ofProject(PROJECTS[0]!), details: { name: ['web', 'shop'] } }),
+        record(2, { batch, count: 514, request_id: null, ...ofProject(PROJECTS[0]!) }),
+      ];
+      const { state } = scene({ tab: 'audit', columns, rows, audit });
+      const [updated = '', batched = ''] = lines(state).filter((line) => /project\.update|token\.revoke/.test(line));
+      expect(updated).to.contain('name: web ->');
+      if (columns > 80) expect(updated).to.contain('name: web -> shop');
+      expect(batched).to.contain('×514');
+      const members = [
+        record(4, { batch, token_id: 'a', token_name: 'alpha' }),
+        record(3, { batch, outcome: 'denied', token_name: null }),
+      ];
+      const opened = { ...state.audit, opened: { ...audit[1]!, id: batch } };
+      const text = screenText({ ...state, audit: opened, members: { batch, records: members } });
+      expect(text)
+        .to.match(/batch +7e6d5c4b/)
+        .and.to.match(/● token\.revoke +alpha/);
+    });
+  }
 
   it('show who made a change and why at 80 columns', () => {
     const audit = [record(2, { user: 'ana@laptop', reason: 'leaked', ...ofToken(TOKENS[0]!) })];
