@@ -234,6 +234,20 @@ describe('findings-3 C6: lists of the Admin UI', () => {
   });
 
   describe('of failures', () => {
+    it('findings-3 C12: begin with what is wrong now, on the overview', async () => {
+      expect((await browser.get()).html).to.include('Nothing is wrong.');
+      const [spent, fine] = [await create('spent', { max_requests: 1 }), await create('fine')];
+      for (const one of [spent, spent, spent, spent, spent, fine]) await use(one);
+      const { html } = await browser.get();
+      expect(html)
+        .to.include(`<a href="/admin/tokens/${spent.id}">token spent in web</a>`)
+        .and.to.include('Issue another token, because a cap cannot be changed.')
+        .and.not.to.include('Nothing is wrong.');
+      const [, to = ''] = /<a href="\/admin\/(events\?[^"]*)">4 of 5 requests</.exec(html) ?? [];
+      const failed = (await browser.get(to.replaceAll('&amp;', '&'))).html;
+      expect(failed.match(/<details id="details-/g)).to.have.length(4);
+    });
+
     it('say why, and what to do', async () => {
       const spent = await create('spent', { max_requests: 1 });
       const revoked = await create('revoked');

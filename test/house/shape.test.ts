@@ -68,6 +68,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/http/server/server',
       'config',
       'console/columns',
+      'console/problems',
       'console/query',
       'console/span',
     ],
@@ -79,7 +80,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     node: [],
   },
   'daemon/admin/pages': {
-    folders: ['daemon/admin', 'daemon/api', 'console/columns'],
+    folders: ['daemon/admin', 'daemon/api', 'console/columns', 'console/problems', 'console/query'],
     packages: ['express', 'react'],
     node: [],
   },

@@ -1,21 +1,35 @@
+import { NOTHING_WRONG, type Problem, problemsIn } from '../../../console/problems.js';
+import { quotedValue } from '../../../console/query/terms.js';
 import { duration, exact } from '../../api/formats.js';
-import type { WireStatus, WireToken } from '../../api/contract.js';
+import type { WireIncidents, WireStatus, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 import { get } from '../page-request.js';
 import { Heading } from '../parts/document.js';
 import { Link } from '../parts/frame.js';
-import { ComponentMark, milliseconds, NameOrId, percent, StateMark, Time, TokenLink } from '../parts/formats.js';
+import {
+  capitalized,
+  ComponentMark,
+  escapeBidi,
+  milliseconds,
+  NameOrId,
+  percent,
+  StateMark,
+  StatusMark,
+  Time,
+  TokenLink,
+} from '../parts/formats.js';
 import { EmptyState, Facts } from '../parts/common.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
 
 interface OverviewProps {
   used: Used;
   status: WireStatus;
+  incidents: WireIncidents;
   /** Sorted by expiry, the next to expire first. */
   expiring: readonly WireToken[];
 }
 
-function OverviewPage({ status, used, expiring }: OverviewProps) {
+function OverviewPage({ status, incidents, used, expiring }: OverviewProps) {
   return (
     <>
       <Heading title="Overview" />
@@ -24,6 +38,7 @@ function OverviewPage({ status, used, expiring }: OverviewProps) {
         <FirstSteps />
       ) : (
         <>
+          <Problems incidents={incidents} />
           <Tiles status={status} />
           <Traffic used={used} to="" />
         </>
@@ -38,6 +53,47 @@ function OverviewPage({ status, used, expiring }: OverviewProps) {
         <Instance status={status} />
       </div>
     </>
+  );
+}
+
+/** What fails now, each cause once, in the words of the other front ends. */
+function Problems({ incidents }: { incidents: WireIncidents }) {
+  // `Health` says what the instance itself misses.
+  const problems = problemsIn({ missing: [], degraded: [] }, incidents);
+  return (
+    <section aria-labelledby="problems-title" id="problems" data-live="">
+      <h2 id="problems-title">Now</h2>
+      {problems.length === 0 ? (
+        <p className="faint">{`${capitalized(NOTHING_WRONG)}.`}</p>
+      ) : (
+        <ul className="problems">
+          {problems.map((problem) => (
+            <ProblemRow key={problem.id} problem={problem} />
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function ProblemRow({ problem: { isFailure, subject, why, extent, remedy, incident } }: { problem: Problem }) {
+  const look = isFailure ? { look: 'revoked', glyph: '✗' } : { look: 'rate_limited', glyph: '▲' };
+  const { token_id: token, project_id: project, kind } = incident ?? { kind: 'failing_project' };
+  const of = token ? `tokens/${token}` : project ? `projects/${project}` : null;
+  const filter = {
+    ...(kind === 'slow_provider' ? { took_over: '2s' } : { show: 'failures', q: `why:${quotedValue(why)}` }),
+    ...(token ? { token_id: token } : project ? { project_id: project } : {}),
+    since: '15m',
+  };
+  return (
+    <li>
+      <span>
+        {of === null ? escapeBidi(subject) : <Link to={of}>{escapeBidi(subject)}</Link>}{' '}
+        <StatusMark {...look} word={escapeBidi(why)} />
+      </span>
+      <Link to={`events?${new URLSearchParams(filter).toString()}`}>{extent}</Link>
+      <span>{remedy === null ? '' : `${escapeBidi(capitalized(remedy))}.`}</span>
+    </li>
   );
 }
 
@@ -178,12 +234,13 @@ export const overviewRoutes = [
   get('/', async (request) => {
     const { client } = request;
     const now = new Date(request.nowMs).toISOString();
-    const [status, used, expiring] = await Promise.all([
+    const [status, incidents, used, expiring] = await Promise.all([
       client.status(),
+      client.incidents(),
       usageFor(request),
       client.tokens({ state: 'active', expires_after: now, sort: 'expires_at', limit: EXPIRING_SHOWN }),
     ]);
-    const body = <OverviewPage status={status} used={used} expiring={expiring.items} />;
+    const body = <OverviewPage status={status} incidents={incidents} used={used} expiring={expiring.items} />;
     return { title: 'Overview', section: 'overview', isLive: true, body };
   }),
 ];
