@@ -26,8 +26,10 @@ const SLOW_FACTOR = 3;
 const SLOW_MS = 2_000;
 const LEAST_RESPONSES = 20;
 const MAX_INCIDENTS = 30;
-/** With fewer causes and projects the figures are read each time, so that they are never out of date. */
-const MANY = 100;
+/** With fewer failing tokens and projects the figures are read each time, so that they are never out of date. */
+const MANY = 200;
+const areMany = ({ causes, requests }: IncidentFigures): boolean =>
+  causes.reduce((sum, { tokens }) => sum + tokens, requests.length) > MANY;
 
 export interface Incident {
   kind: IncidentKind;
@@ -60,7 +62,7 @@ export class Incidents {
   constructor(usage: Pick<UsageStatistics, 'incidents'>, clock: Pick<Clock, 'now' | 'monotonic' | 'after'>) {
     this.#usage = usage;
     this.#clock = clock;
-    this.#memo = new AdaptiveMemo(clock, 1, ({ causes, requests }) => causes.length + requests.length > MANY);
+    this.#memo = new AdaptiveMemo<IncidentFigures & { toMs: number }>(clock, 1, areMany);
   }
 
   /** @throws {Refusal} `unavailable` if the database does not respond. */

@@ -1,11 +1,11 @@
 /** Screenshots of the terminal UI: real frames, with responses of a daemon on an ordinary afternoon. */
-import type { WireStatus, WireToken } from '../../daemon/api/contract.js';
+import { incidentExample } from '../../daemon/api/schemas.js';
+import type { WireToken } from '../../daemon/api/contract.js';
 import { frameLines } from '../tui/screens/rendering.js';
 import {
   at,
   ofProject,
   ofToken,
-  NOW_MS,
   project,
   record,
   request,
@@ -15,6 +15,7 @@ import {
   token,
   usageLine,
 } from '../tui/screens/screen-fixture.js';
+import { aTop, aTopRow } from '../support/factories.js';
 import { NO_USAGE } from '../support/event-json.js';
 import { svgOf } from './svg.js';
 
@@ -84,7 +85,7 @@ const SETTING: Setting = {
     usageLine(
       ago,
       Math.round(900 + 850 * Math.cos(((ago + 1) * Math.PI) / 12)),
-      ago === 5 ? { errors: 12, refused: 31 } : {},
+      ago === 5 ? { errors: 43, refused: 31, failed: 12 } : {},
     ),
   ),
   events: Array.from({ length: 40 }, (_, number) => {
@@ -125,17 +126,33 @@ const SETTING: Setting = {
   ],
 };
 
-function busy(scene: ScreenFixture): ScreenFixture {
-  const status: WireStatus = SETTING.status!;
-  for (let sample = 0; sample < 110; sample++) {
-    const requests = { in_flight: 3, per_second: wave(sample), errors_per_second: 0 };
-    scene.act(
-      { on: 'loaded', request: { of: 'status' }, data: { ...status, requests } },
-      NOW_MS - (110 - sample) * 2_000,
-    );
-  }
-  return scene.wait(2_000);
-}
+const steps = (of: (step: number) => number) => Array.from({ length: 20 }, (_, step) => Math.round(of(step)));
+
+/** The last hour, with a project whose key the provider refuses, and a token that has expired. */
+const BUSY: Pick<Setting, 'top' | 'incidents'> = {
+  top: aTop({
+    rows: [
+      aTopRow({
+        ...ofToken(DYING[6]!),
+        ...ofProject(PROJECTS[3]!),
+        ...{ requests: 1_420, errors: 164, failed: 164 },
+        ...{ history: steps((step) => 8 * wave(step * 5)), error_history: steps((step) => (step > 16 ? 40 : 0)) },
+      }),
+      aTopRow({ ...ofToken(DYING[15]!), ...ofProject(PROJECTS[0]!), requests: 31, errors: 31, refused: 31 }),
+    ],
+  }),
+  incidents: [
+    {
+      ...{ ...incidentExample, project_id: PROJECTS[3]!.id, project_name: 'mobile' },
+      ...{ failures: 164, requests: 166 },
+    },
+    {
+      ...{ ...incidentExample, kind: 'failing_token', project_id: PROJECTS[0]!.id, project_name: 'web' },
+      ...{ token_id: DYING[15]!.id, token_name: 'load-test', failures: 31, requests: 31 },
+      ...{ why: 'cap spent', remedy: 'issue another token, because a cap cannot be changed' },
+    },
+  ],
+};
 
 const PICTURES: Record<string, () => ScreenFixture> = {
   tokens: () => new ScreenFixture(SETTING).press('space', 'j', 'j', 'space', 'k'),
@@ -152,7 +169,7 @@ const PICTURES: Record<string, () => ScreenFixture> = {
       'shift+tab',
       ...'leaked in CI log'.split('').map(keyOf),
     ),
-  overview: () => busy(new ScreenFixture({ ...SETTING, tab: 'overview', rows: 34 })),
+  overview: () => new ScreenFixture({ ...SETTING, ...BUSY, tab: 'overview', rows: 36 }),
   token: () => new ScreenFixture({ ...SETTING, rows: 32 }).press('enter'),
   events: () => new ScreenFixture(SETTING).press('6'),
 };

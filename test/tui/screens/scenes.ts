@@ -1,5 +1,6 @@
 /** Scenes: every screen and layer, with realistic and with hostile data. */
 import type { WireToken, WireTop, WireTopRow } from '../../../daemon/api/contract.js';
+import { INCIDENT_KINDS } from '../../../daemon/api/vocabulary.js';
 import { aTop, aTopRow } from '../../support/factories.js';
 import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
@@ -183,6 +184,20 @@ const HOSTILE_SETTING: Setting = {
     workers: [],
   },
   usage: Array.from({ length: 30 }, (_, ago) => usageLine(ago, MOST, { errors: MOST, refused: MOST })),
+  incidents: HOSTILE.map((words, number) => ({
+    kind: INCIDENT_KINDS[number % INCIDENT_KINDS.length]!,
+    project_id: words,
+    project_name: words,
+    token_id: words,
+    token_name: words,
+    why: words,
+    remedy: number % 2 === 0 ? words : null,
+    failures: MOST,
+    requests: MOST,
+    tokens: MOST,
+    p50_ms: 1e12,
+    earlier_p50_ms: null,
+  })),
   top: {
     ...topOf(60, (number) => token(number, { name: hostile(number), project_name: hostile(number + 1) }), {
       requests: MOST,
