@@ -1,4 +1,5 @@
 /** `llmp project update`: changes the name, the provider or the missing usage of a project. */
+import { etagOf } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { providerTitle } from '../../daemon/api/providers.js';
 import { shellWord } from '../../console/escape.js';
@@ -50,11 +51,13 @@ export const update = command({
     const key = file === undefined ? undefined : await upstreamKey(file, input);
     const client = await connect();
     const before = await client.project(await wholeIdOf(client, 'project', given));
+    // What is printed as the values before is what was changed.
+    const ifMatch = etagOf(before) ?? '*';
     const after =
       key === undefined
-        ? await client.updateProject(before.id, changes)
+        ? await client.updateProject(before.id, changes, { ifMatch })
         : await withCheckedKey(
-            (check) => client.updateProject(before.id, { ...changes, api_key: key, ...check }),
+            (check) => client.updateProject(before.id, { ...changes, api_key: key, ...check }, { ifMatch }),
             options.check !== false,
             output,
           );

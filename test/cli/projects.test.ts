@@ -3,10 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireProject } from '../../daemon/api/contract.js';
 import { canary } from '../support/canaries.js';
-import { daemonForEachTest, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { daemonForEachTest, MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
 import { replies, startProvider } from '../support/provider.js';
 import { perTest } from '../support/per-test.js';
 import { commandsAt } from './captured.js';
+import { answerJson, startStandIn } from './stand-in.js';
 
 describe('llmp project, against a daemon', () => {
   const provider = perTest(startProvider);
@@ -93,6 +94,26 @@ describe('llmp project, against a daemon', () => {
       const undo = `llmp project update ${id} --name 'the cat'\\''s'`;
       expect(err).to.equal(`Renamed ${id.slice(0, 8)} from the cat's to web. Undo: ${undo}\n`);
       expect(await json<object>('project get web')).to.include({ id, name: 'web' });
+    });
+
+    it('changes nothing if somebody changes it after it was read, and exits with 5', async () => {
+      const { id } = await daemon.createProject({ name: 'one' });
+      const between = await startStandIn();
+      between.answer = (req, res) => {
+        void (async () => {
+          const headers = { ...(req.headers as Record<string, string>), host: new URL(daemon.url).host };
+          const body = req.method === 'PATCH' ? { body: '{"name":"two"}' } : {};
+          const answer = await fetch(`${daemon.url}${req.url}`, { method: req.method!, headers, ...body });
+          // Somebody else, after the first request.
+          if (req.method === 'GET') await daemon.manage('PATCH', `/manage/projects/${id}`, { name: 'theirs' });
+          answerJson(res, answer.status, await answer.json(), { etag: answer.headers.get('etag') ?? '' });
+        })();
+      };
+      const env = { LLMP_SERVER: between.url, MANAGEMENT_TOKEN };
+      const { exitCode, err } = await here(`project update ${id} --name two`, { env });
+      await between.stop();
+      expect(exitCode, err).to.equal(5);
+      expect(await json<object>(`project get ${id}`)).to.include({ name: 'theirs' });
     });
 
     it('prints the project if a format is given', async () => {
