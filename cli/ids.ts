@@ -10,6 +10,7 @@ import {
   plainName,
   UUID_PATTERN,
 } from '../daemon/api/vocabulary.js';
+import { shownSecret, tokensShownAs } from '../daemon/api/tokens-of-secret.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
 export type Noun = 'project' | 'token';
@@ -24,6 +25,7 @@ const MAX_SHOWN = 5;
  * @throws {Failure} if it can be neither. A pasted secret is neither repeated in the message nor sent anywhere.
  */
 export function checkedId(noun: Noun, given: string): string {
+  if (noun === 'token' && shownSecret(given) !== null) return given;
   const isSecret = /sk-wt-/i.test(given);
   // A name can begin in the same way, but a name that is so long and without a space is more likely a provider's key.
   if (isSecret || /^sk-[\w-]{16,}$/i.test(given)) {
@@ -87,9 +89,11 @@ interface Found<T> {
   similar: string[];
 }
 
-/** The tokens that `given` may name, the newest first. */
+/** The tokens that `given` may name, the newest first: also by what is shown of a secret. */
 export async function tokensMeant(client: ManagementClient, given: string): Promise<Found<WireToken>> {
   const found: Found<WireToken> = { meant: [], similar: [] };
+  const secret = shownSecret(given);
+  if (secret !== null) return { ...found, meant: await tokensShownAs(client, secret) };
   const q = plainName(given);
   // It selects by parts of names and prefixes of IDs, and ignores case.
   for await (const { items } of pagesOf((cursor) => client.tokens({ q, limit: LARGEST, ...cursor }))) {
@@ -128,7 +132,7 @@ const SHORT_PREFIX = new RegExp(`^[0-9a-f]{1,${MIN_ID_PREFIX - 1}}$`, 'i');
 const shortPrefixText = (given: string) =>
   SHORT_PREFIX.test(given) ? `If this is the beginning of an ID: at least ${MIN_ID_PREFIX} characters are needed` : '';
 
-const shown = (given: string) => (ID_PREFIX_PATTERN.test(given) ? given : quoted(given));
+const shown = (given: string) => (ID_PREFIX_PATTERN.test(given) || shownSecret(given) !== null ? given : quoted(given));
 
 async function* pagesOf<T>(pageAfter: (cursor: { cursor?: string }) => Promise<Page<T>>): AsyncGenerator<Page<T>> {
   for (let cursor: string | null | undefined; cursor !== null;) {

@@ -1,6 +1,7 @@
 /** The query of a list command, in the grammar of the terminal UI's filter line: `llmp token list 'project:web expires:<2h'`. */
 import type { Kind } from '../config/kinds.js';
 import type { ManagementClient } from '../daemon/api/client.js';
+import { shownSecret } from '../daemon/api/tokens-of-secret.js';
 import { type Failure, usage } from '../console/failure.js';
 import { parseWhole } from '../console/query/filter.js';
 import { keysOf } from '../console/query/keys.js';
@@ -8,7 +9,7 @@ import { namesIn, selectedTwice } from '../console/query/names.js';
 import { quotedValue, termsOf } from '../console/query/terms.js';
 import type { Filter, Filtered, FilteredScreen, FilterProblem, KnownNames } from '../console/query/types.js';
 import type { Argument } from './command.js';
-import { allProjects, tokensMeant } from './ids.js';
+import { allProjects, tokensMeant, wholeIdOf } from './ids.js';
 
 /** @param keys the keys of its terms, for help. */
 export const queryArgument = (screen: FilteredScreen, example: string): Argument => ({
@@ -33,12 +34,25 @@ export async function queryIn<S extends FilteredScreen>(
   screen: S,
   client: ManagementClient,
 ): Promise<Filter<S>> {
-  const line = args.join(' ');
+  const written = args.join(' ');
+  const line = screen === 'projects' || screen === 'top' ? written : await withTokensShown(written, client);
   const names = await knownTo(client, line);
   const filter = parseWhole(line, screen, names);
   const [problem] = filter.problems;
   if (problem) throw await failureOf(problem, line, screen, names);
   return filter;
+}
+
+/** The line with the ID of a token in place of what is shown of its secret, by which few records can be found. */
+export async function withTokensShown(line: string, client: ManagementClient): Promise<string> {
+  const words = termsOf(line).flatMap(({ key, parts }) => (key === null ? parts : []));
+  let result = line;
+  for (const { text, at, length } of words.toReversed()) {
+    if (shownSecret(text) === null) continue;
+    const id = await wholeIdOf(client, 'token', text);
+    result = result.slice(0, at) + result.slice(at, at + length).replace(text, id) + result.slice(at + length);
+  }
+  return result;
 }
 
 /** The projects and tokens that the terms of a line may name. Other names are not asked for. */

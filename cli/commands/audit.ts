@@ -10,7 +10,7 @@ import { text, value, type Values } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { idsIn, onlyIds, timesIn } from '../filters.js';
 import { limit, listed } from '../listing.js';
-import { queryArgument, queryIn, withOptions } from '../query.js';
+import { queryArgument, queryIn, withOptions, withTokensShown } from '../query.js';
 import { moment } from '../../console/span.js';
 import { auditView } from '../../console/views.js';
 
@@ -51,7 +51,7 @@ function queryOf({
   return async (client: ManagementClient): Promise<AuditQuery> => ({
     ...(await filter(client)),
     ...timesIn(options, shell.now()),
-    ...(options.search !== undefined && { q: options.search }),
+    ...(options.search !== undefined && { q: await withTokensShown(options.search, client) }),
     ...(options.batch !== undefined && { batch: options.batch }),
   });
 }

@@ -8,8 +8,10 @@ import { command, type Invocation } from '../command.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { idsIn, onlyProject } from '../filters.js';
+import { shownSecret } from '../../daemon/api/tokens-of-secret.js';
+import { wholeIdOf } from '../ids.js';
 import { limit, listed } from '../listing.js';
-import { queryArgument, queryIn, termKind, withOptions } from '../query.js';
+import { queryArgument, queryIn, termKind, withOptions, withTokensShown } from '../query.js';
 import { changeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
@@ -79,12 +81,13 @@ const list = command({
     const client = await connect();
     const selected = await ids(client);
     const { query: given } = await queryIn(args, 'tokens', client);
+    const search = options.search === undefined ? undefined : await withTokensShown(options.search, client);
     const queryOf = (nowMs: number): TokenQuery =>
       withOptions(given, {
         ...selected,
         ...(options.activeOnly && { active_only: 'true' }),
         ...(options.state && { state: options.state }),
-        ...(options.search !== undefined && { q: options.search }),
+        ...(search !== undefined && { q: search }),
         ...options.used,
         ...options.idle,
         ...options.errors,
@@ -222,7 +225,7 @@ const reactivationChange: BatchChange<WireToken> = {
 
 const whois = command({
   path: ['manage', 'token', 'whois'],
-  summary: 'find the token of a secret',
+  summary: 'find the token of a secret, or of what lists show of one',
   examples: [
     ['token whois', 'prompt for the secret'],
     ['token whois -o id < leaked.txt | llmp token revoke - --yes', 'revoke the token of a leaked secret'],
@@ -230,6 +233,11 @@ const whois = command({
   options: {},
   async run({ input, output, connect }) {
     const secret = await input.secretFrom('-', 'the secret');
+    if (shownSecret(secret) !== null) {
+      const client = await connect();
+      await output.one(await client.token(await wholeIdOf(client, 'token', secret)), tokenView);
+      return EXIT.done;
+    }
     // Other input, such as a provider's key pasted by mistake, must not be sent anywhere.
     if (!/^sk-wt-[0-9A-Za-z]+$/.test(secret)) {
       throw usage('this is not the secret of a token', { advice: 'Enter only the secret: sk-wt-…' });

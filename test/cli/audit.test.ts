@@ -40,6 +40,17 @@ describe('llmp audit, against a daemon', () => {
       expect(await listed('--until 2001-01-01')).to.deep.equal([]);
     });
 
+    it('finds the records of a token by what is shown of its secret', async () => {
+      const shown = `${token.token.slice(0, 10)}…${token.token.slice(-4)}`;
+      await daemon.createToken(project.id, { name: 'other' });
+      for (const args of [shown, `--search ${shown}`, `since:1d ${shown.replace('…', '...')}`]) {
+        expect(await listed(args), args).to.deep.equal(['token.revoke', 'token.create']);
+      }
+      const { exitCode, err } = await here('audit list sk-wt-0000…0000');
+      expect(exitCode).to.equal(4);
+      expect(err).to.contain('no token has the name or ID');
+    });
+
     it('is a table on a terminal', async () => {
       const { out } = await here('audit list', { terminal: 160 });
       for (const shown of ['TIME', 'ACTION', 'OUTCOME', 'token.revoke', 'leaked']) expect(out).to.include(shown);

@@ -384,6 +384,18 @@ describe('llmp token, against a daemon', () => {
       expect(err).to.contain('Pipe it to standard input');
     });
 
+    it('finds it by what lists show of the secret, as get, list and revoke do', async () => {
+      const { id, token } = await issue({ name: 'leaked' });
+      await issue({ name: 'other' });
+      const shown = `${token.slice(0, 10)}…${token.slice(-4)}`;
+      expect((await here('token whois -o id', { stdin: `${shown}\n` })).out).to.equal(`${id}\n`);
+      for (const args of [`get ${shown}`, `list ${shown}`, `list --search ${shown.replace('…', '...')}`])
+        expect(await ids(`token ${args}`), args).to.deep.equal([id]);
+      expect((await here(`token revoke ${shown}`)).err).to.contain('Revoked');
+      expect(await ids(`token list state:revoked ${shown}`)).to.deep.equal([id]);
+      expect((await here('token get sk-wt-0000…0000')).exitCode).to.equal(4);
+    });
+
     it('exits 4 for the secret of no token', async () => {
       const { exitCode, err } = await here('token whois', { stdin: `sk-wt-${'c'.repeat(49)}` });
       expect(exitCode).to.equal(4);
