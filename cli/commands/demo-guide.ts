@@ -35,12 +35,24 @@ Press q to leave. This stops the demo and removes its data.
 /** The file with the variables that the commands of the guide use. */
 export const variablesFile = ({ managementTokenFile }: Demo) => join(dirname(managementTokenFile), 'demo-variables');
 
-/** For any shell. A program with another name than `llmp` is a function of that name there, so that all commands are short. */
+/**
+ * For any shell. A program with another name than `llmp` is a function of that name there, so that all commands are short. `status` is
+ * a builtin of fish, whose functions have another syntax, and no other shell has the option `-q` of `type`.
+ */
 export const variables = ({ url, managementTokenFile }: Demo, token: string, program: string) => `\
 export LLMP_SERVER=${url}
 export MANAGEMENT_TOKEN_FILE=${shellWord(managementTokenFile)}
 export TOKEN=${token}
-${program === 'llmp' ? '' : `llmp() { ${program} "$@"; }\n`}`;
+${program === 'llmp' ? '' : functionOf(program)}`;
+
+const functionOf = (program: string) => `\
+type -q status >/dev/null 2>&1 \\
+  && eval ${anyShellWord(`function llmp; ${program} $argv; end`)} \\
+  || eval ${anyShellWord(`llmp() { ${program} "$@"; }`)}
+`;
+
+/** In double quotes, because in single quotes fish reads a backslash as an escape character, and other shells do not. */
+const anyShellWord = (text: string) => `"${text.replaceAll(/[\\"$`]/g, '\\$&')}"`;
 
 const CHAT = `\
 curl $LLMP_SERVER/v1/chat/completions -H "Authorization: Bearer $TOKEN" \\
