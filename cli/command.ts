@@ -57,6 +57,11 @@ export interface Command<O extends Options = Options> {
   examples: readonly (readonly [line: string, what: string])[];
   argument?: Argument;
   options: O;
+  /**
+   * The fields of what it prints, for a command that changes something: a mistake in `--template` must not be noticed only after that.
+   * None of them has parts.
+   */
+  prints?(given: { options: Values<O> }): readonly string[];
   /** @returns the exit code. */
   run(invocation: Invocation<O>): Promise<number>;
 }

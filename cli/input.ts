@@ -1,8 +1,9 @@
 /** Input besides the command line: files, standard input and prompts. */
+import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { text as textOf } from 'node:stream/consumers';
 import { decodedText, whyUnreadable } from '../config/text-file.js';
-import { usage } from '../console/failure.js';
+import { Failure, usage } from '../console/failure.js';
 import type { Shell } from './shell.js';
 
 export interface Choice<T extends string> {
@@ -53,6 +54,23 @@ export class Input {
     return content.replace(/\r?\n$/, '');
   }
 
+  /**
+   * The text of a file, or of standard input for `-`.
+   *
+   * @param what its name in messages. @throws {Failure} if it is not UTF-8, or longer than `maxBytes`.
+   */
+  async textFrom(path: string, what: string, maxBytes: number): Promise<string> {
+    if (path === '-' && !this.isPiped)
+      throw usage(`${what} must be piped: standard input is a terminal`, { advice: 'Pipe it, or name a file' });
+    if (path === '-') this.#claimStdin(what);
+    try {
+      return decodedText(await bytesOf(path === '-' ? this.#shell.stdin : createReadStream(path), what, maxBytes));
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      throw usage(`cannot read ${what} from ${path}`, { why: whyUnreadable(error), cause: error });
+    }
+  }
+
   /** The non-empty lines of standard input. @param what their name in messages. */
   async linesOfStdin(what: string): Promise<string[]> {
     if (!this.isPiped)
@@ -71,13 +89,17 @@ export class Input {
   }
 
   async #standardInput(what: string): Promise<string> {
+    this.#claimStdin(what);
+    return textOf(this.#shell.stdin);
+  }
+
+  #claimStdin(what: string): void {
     if (this.#stdinUser) {
       throw usage(`standard input cannot provide both ${this.#stdinUser} and ${what}`, {
         advice: 'Use a file for one of them',
       });
     }
     this.#stdinUser = what;
-    return textOf(this.#shell.stdin);
   }
 
   /** @param problem returns what is wrong with an answer, or null. A wrong answer is asked for again. */
@@ -109,4 +131,15 @@ async function contentOf(path: string, what: string): Promise<string> {
   } catch (error) {
     throw usage(`cannot read ${what} from ${path}`, { why: whyUnreadable(error), cause: error });
   }
+}
+
+async function bytesOf(stream: AsyncIterable<unknown>, what: string, maxBytes: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  for await (const piece of stream as AsyncIterable<Buffer>) {
+    length += piece.length;
+    if (length > maxBytes) throw usage(`${what} has more than ${maxBytes / 1024 ** 2} MiB`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces);
 }

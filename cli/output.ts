@@ -183,14 +183,21 @@ export class Output extends Messages {
     this.#write(`${data}\n`);
   }
 
+  /** A part of data that is the same in every format. Resolves when the reader has accepted it. */
+  async piece(data: string): Promise<void> {
+    await this.#writeAll(data);
+  }
+
   /**
    * Announces a token's secret, which is shown only once. If it cannot be written, because the device is full or the reader of a pipe is gone,
    * the token is named: it can be used by nobody, and its user cannot know it.
+   *
+   * @param idNow the token whose secret is being written.
    */
-  secretOf(id: string): void {
+  secretOf(idNow: () => string): void {
     // Before the program's own listener, which ends the process.
     this.#shell.stdout.prependOnceListener('error', (error: NodeJS.ErrnoException) => {
-      this.fail(lostSecret(id, error));
+      this.fail(lostSecret(idNow(), error));
     });
   }
 
@@ -290,6 +297,8 @@ export interface Renderer {
    * have.
    */
   all(whole: unknown, items: readonly object[], fields: readonly string[]): string | Promise<string>;
+  /** Checks an expression before a command changes something. @throws {Failure} for a field that what it prints does not have. */
+  check?(fields: readonly string[]): void;
   /** An item of a stream. */
   next(item: object, fields: readonly string[]): string | Promise<string>;
 }

@@ -47,7 +47,9 @@ export async function run(argv: readonly string[], shell: Shell): Promise<number
     if (result.kind === 'failed') throw result.failure;
     if (format === 'yaml' || format === 'jq' || format === 'template') {
       const { rendererFor } = await import('./renderers/select.js');
-      output = outputAs(format, await rendererFor(globals, format, shell));
+      const renderer = await rendererFor(globals, format, shell);
+      output = outputAs(format, renderer);
+      renderer?.check?.(result.command.prints?.(result) ?? []);
     }
     const { command } = result;
     const ignored = optionsGiven(command.ignores ?? [], globals);

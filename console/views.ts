@@ -61,6 +61,9 @@ export const tokenCreatedView: View<WireTokenCreated> = {
   details: tokenDetails,
 };
 
+/** Of a project after a change: also the result of the check of a new key. */
+export const PROJECT_CHANGED_FIELDS: readonly string[] = [...PROJECT_FIELDS, 'key_check'];
+
 export const projectView: View<WireProject> = {
   idOf: ({ id }) => id,
   fields: PROJECT_FIELDS,
@@ -94,6 +97,8 @@ export const tokensRevokedView: View<WireTokensRevoked & { project_id: string }>
   fields: ['project_id', 'revoked_count'],
   columns: [],
 };
+
+export const TOKENS_REVOKED_FIELDS: readonly string[] = [...tokensRevokedView.fields, 'message'];
 
 export const cachePurgedView: View<WireCachePurged & { purged: string }> = {
   idOf: ({ purged }) => purged,

@@ -38,6 +38,7 @@ const purge = command({
     ['cache purge --all --yes', 'purge all cached responses'],
   ],
   options: purgeOptions,
+  prints: () => [...cachePurgedView.fields, 'message'],
   async run(invocation) {
     const { output, options } = invocation;
     const selection = selectionOf(invocation);

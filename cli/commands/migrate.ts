@@ -48,6 +48,7 @@ const up = command({
     ['migrate up --direct --env-file llmp.env', 'apply migrations without a daemon'],
   ],
   options: { ...whereOptions, dryRun },
+  prints: () => migrationView.fields,
   async run(invocation) {
     const { output, options } = invocation;
     if (options.dryRun) {
@@ -119,6 +120,7 @@ const rekey = command({
     dryRun,
     envFile,
   },
+  prints: () => rekeyedView.fields,
   async run(invocation) {
     const { options, output } = invocation;
     const { rekey } = await import('../../daemon/ops/migrations.js');

@@ -5,7 +5,7 @@ import { providerTitle } from '../../daemon/api/providers.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { shortId } from '../../console/columns/cell-text.js';
-import { projectView } from '../../console/views.js';
+import { PROJECT_CHANGED_FIELDS, projectView } from '../../console/views.js';
 import { ONE_PROJECT } from '../batch.js';
 import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
 import { command } from '../command.js';
@@ -36,6 +36,7 @@ export const update = command({
     },
     check: noCheck,
   },
+  prints: () => PROJECT_CHANGED_FIELDS,
   async run({ args, options, input, output, connect }) {
     const { name, keyFile: file } = options;
     const changes = { ...(name !== undefined && { name }), ...upstreamIn(options), ...missingUsageIn(options) };

@@ -13,7 +13,9 @@ import { queryArgument, queryIn } from '../query.js';
 import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { shortId } from '../../console/columns/cell-text.js';
-import { projectCheckView, projectView } from '../../console/views.js';
+import { PROJECT_FIELDS } from '../../console/columns/projects.js';
+import { TOKEN_FIELDS } from '../../console/columns/tokens.js';
+import { PROJECT_CHANGED_FIELDS, projectCheckView, projectView, TOKENS_REVOKED_FIELDS } from '../../console/views.js';
 
 const create = command({
   path: ['manage', 'project', 'create'],
@@ -34,6 +36,7 @@ const create = command({
     ...upstreamOptions,
     ...missingUsageOption,
   },
+  prints: () => PROJECT_CHANGED_FIELDS,
   async run({ options, input, output, connect }) {
     const { name } = options;
     if (name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
@@ -109,6 +112,7 @@ const setKey = command({
   ],
   argument: ONE_PROJECT,
   options: { keyFile, check: noCheck },
+  prints: () => PROJECT_CHANGED_FIELDS,
   async run({ args, options, input, output, connect }) {
     const given = checkedId('project', args[0] ?? '');
     const key = await upstreamKey(options.keyFile, input);
@@ -137,6 +141,7 @@ const revokeTokens = command({
   ],
   argument: ONE_PROJECT,
   options: { dryRun },
+  prints: ({ options }) => (options.dryRun ? TOKEN_FIELDS : TOKENS_REVOKED_FIELDS),
   run: (invocation) => revokeTokensOf(invocation.args[0] ?? '', invocation.options.dryRun === true, invocation),
 });
 
@@ -146,6 +151,7 @@ const activate = command({
   examples: [['project activate web', 'allow its tokens again, except expired and revoked ones']],
   argument: PROJECTS,
   options: { dryRun },
+  prints: () => PROJECT_FIELDS,
   run: (invocation) => onEachId(invocation, { ...PROJECT, change: activationChange }),
 });
 
@@ -155,6 +161,7 @@ const deactivate = command({
   examples: [['project deactivate web --reason "key leaked"', 'record a reason in the audit log']],
   argument: PROJECTS,
   options: { dryRun },
+  prints: () => PROJECT_FIELDS,
   run: (invocation) => onEachId(invocation, { ...PROJECT, change: deactivationChange }),
 });
 

@@ -5,6 +5,7 @@ import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { command } from '../command.js';
 import { OF_OUTPUT, optionsGiven } from '../globals.js';
 import { text, value } from '../option.js';
+import { TOKEN_FIELDS } from '../../console/columns/tokens.js';
 import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { issuingOptions, likeOption, tokenWanted } from './issuing.js';
@@ -34,6 +35,7 @@ export const generate = command({
     ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],
   options,
+  prints: ({ options: { out } }) => (out === undefined ? [...TOKEN_FIELDS, 'token'] : TOKEN_FIELDS),
   async run(invocation) {
     const { options: given, globals, output } = invocation;
     if (given.out !== undefined && given.env !== undefined) {
@@ -55,7 +57,7 @@ export const generate = command({
 
 async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
   const secret = visible(issued.token);
-  output.secretOf(issued.id);
+  output.secretOf(() => issued.id);
   if (variable !== undefined) output.text(`export ${variable}=${shellWord(secret)}`);
   else if (output.isQuiet && output.format !== 'jq' && output.format !== 'template') output.text(secret);
   else await shown(issued, output);

@@ -29,6 +29,7 @@ export const print = command({
     ['token print --project-id web -o json', 'print it as JSON, with its ID and its expiry'],
   ],
   options,
+  prints: () => printedView.fields,
   async run(invocation) {
     const { options: given, output, shell, globals, destination } = invocation;
     const { server, context } = destination();
@@ -107,7 +108,7 @@ async function replaced(file: TokenFile, old: CachedToken | null, invocation: Pr
     file.write(token);
   } catch (error) {
     output.warn(`cannot save the token: ${(error as NodeJS.ErrnoException).code ?? 'failed'}`);
-    output.secretOf(issued.id); // It cannot be printed again.
+    output.secretOf(() => issued.id); // It cannot be printed again.
   }
   output.trace(`issued ${issued.id} until ${issued.expires_at}`);
   return token;

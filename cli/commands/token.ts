@@ -16,7 +16,8 @@ import { changeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
 import { print } from './token-print.js';
-import { tokenView } from '../../console/views.js';
+import { TOKENS_REVOKED_FIELDS, tokenView } from '../../console/views.js';
+import { TOKEN_FIELDS } from '../../console/columns/tokens.js';
 
 // One page of the API, which is more than a screen can show.
 const WATCH_LIMIT = MAX_PAGE_SIZE;
@@ -162,6 +163,8 @@ const revoke = command({
     ),
     dryRun,
   },
+  prints: ({ options: { projectId, dryRun: isDry } }) =>
+    projectId === undefined || isDry ? TOKEN_FIELDS : TOKENS_REVOKED_FIELDS,
   run(invocation) {
     const { args, options } = invocation;
     const { projectId, query } = options;
@@ -193,6 +196,7 @@ const reactivate = command({
     ),
     dryRun,
   },
+  prints: () => TOKEN_FIELDS,
   run(invocation) {
     const { args, options } = invocation;
     const command = { ...TOKEN, change: reactivationChange };

@@ -25,6 +25,7 @@ export const undoCommand = command({
     completes: 'batch',
   },
   options: {},
+  prints: () => undoneView.fields,
   async run(invocation) {
     const { output, shell } = invocation;
     const [given = ''] = invocation.args;

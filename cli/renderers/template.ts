@@ -15,9 +15,19 @@ const FREE_FORM = 'details';
 /** @throws {Failure} with exit code 2 for a template with anything else than fields in braces. */
 export function templateRenderer(template: string): Renderer {
   const parts = partsOf(template);
+  let checked: readonly string[] = [];
   const rendered = (item: object, fields: readonly string[]) =>
-    `${parts.map((part) => (typeof part === 'string' ? part : valueAt(item, part, fields))).join('')}\n`;
-  return { all: (_, items, fields) => items.map((item) => rendered(item, fields)).join(''), next: rendered };
+    `${parts.map((part) => (typeof part === 'string' ? part : valueAt(item, part, [...fields, ...checked]))).join('')}\n`;
+  return {
+    all: (_, items, fields) => items.map((item) => rendered(item, fields)).join(''),
+    next: rendered,
+    check(fields) {
+      if (fields.length === 0) return;
+      checked = fields;
+      const item = Object.fromEntries(fields.map((field) => [field, '']));
+      for (const part of parts) if (typeof part !== 'string') valueAt(item, part, fields);
+    },
+  };
 }
 
 function partsOf(template: string): Part[] {

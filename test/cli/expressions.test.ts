@@ -229,6 +229,57 @@ describe('output for programs', () => {
     });
   });
 
+  describe('--template of a command that changes something', () => {
+    for (const args of [
+      ['token', 'generate'],
+      ['token', 'generate', '--like', 'ci-deploy'],
+      ['token', 'print'],
+      ['token', 'revoke', 'ci-deploy'],
+      ['token', 'revoke', '--project-id', 'web'],
+      ['token', 'revoke', '--query', 'ci'],
+      ['token', 'reactivate', 'ci-deploy'],
+      ['project', 'create', '--name', 'new', '--no-check'],
+      ['project', 'update', 'web', '--name', 'new'],
+      ['project', 'set-key', 'web', '--no-check'],
+      ['project', 'deactivate', 'web'],
+      ['project', 'activate', 'web'],
+      ['project', 'revoke-tokens', 'web'],
+      ['cache', 'purge', '--all'],
+      ['migrate', 'up'],
+    ]) {
+      it(`is refused before ${args.join(' ')} sends anything, for a field that there is not`, async () => {
+        const standIn = await startStandIn();
+        for (const template of ['{{.nam}}', '{{.id.part}}', 'x{{.tokens}}']) {
+          const { exitCode, out, err } = await commandsAt(standIn).here([...args, '--yes', '--template', template], {
+            stdin: 'a key',
+          });
+          expect({ exitCode, out }, template).to.deep.equal({ exitCode: 1, out: '' });
+          expect(err).to.contain('llmp: --template: there is no field');
+        }
+        expect(standIn.asked).to.be.empty;
+        await standIn.stop();
+      });
+    }
+
+    it('can have each field of the result, and those that another result has', async () => {
+      const shown = async (...args: string[]) => {
+        const { exitCode, out, err } = await here([...args, '--yes']);
+        expect(exitCode, err).to.equal(0);
+        return out;
+      };
+      expect(await shown('token', 'generate', '--template', '{{.state}} {{.project_name}} {{.token}}')).to.match(
+        /^active web sk-wt-\w{49}\n$/,
+      );
+      expect(
+        await shown('project', 'update', 'web', '--name', 'site', '--template', '{{.name}}<{{.key_check}}>'),
+      ).to.equal('site<>\n');
+      expect(await shown('project', 'revoke-tokens', 'site', '--template', '{{.revoked_count}} {{.message}}')).to.match(
+        /^4 /,
+      );
+      expect(await shown('cache', 'purge', '--all', '--template', '{{.purged}} {{.purged_count}}')).to.equal('all 0\n');
+    });
+  });
+
   it('excludes other formats, except JSON, whose value jq gets', async () => {
     for (const args of [
       ['--jq', '.', '--template', 'x'],
