@@ -54,7 +54,7 @@ export async function tokenWanted({
   warnOfLongLife(options.duration, output);
   const like = options.like === undefined ? undefined : checkedId('token', options.like);
   // A default project must not replace the project of the template.
-  const fallback = like === undefined ? shell.env.LLMP_PROJECT_ID || destination().context?.projectId : undefined;
+  const fallback = like === undefined ? defaultProject({ shell, destination }) : undefined;
   const given = options.projectId ?? fallback;
   const project = given === undefined ? undefined : checkedId('project', given);
   const client = await connect();
@@ -69,6 +69,10 @@ export async function tokenWanted({
   return { client, body: { project_id: projectId, ...terms, ...options.duration } };
 }
 
+/** The project of new tokens, by name or ID, if the command line names none. */
+export const defaultProject = ({ shell, destination }: Pick<Invocation, 'shell' | 'destination'>) =>
+  shell.env.LLMP_PROJECT_ID || destination().context?.projectId;
+
 function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {
   const hours = hoursOf(duration);
   if (hours > LONGEST_RECOMMENDED_HOURS)
@@ -79,7 +83,8 @@ function warnOfLongLife(duration: Lifetime | undefined, output: Output): void {
 
 const CHOICES_SHOWN = 20;
 
-async function onlyActiveProject(client: ManagementClient, output: Output): Promise<string> {
+/** @throws {Failure} if there is not exactly one. */
+export async function onlyActiveProject(client: ManagementClient, output: Output): Promise<string> {
   const { items } = await client.projects({ is_active: 'true', limit: String(CHOICES_SHOWN) });
   const [only, ...others] = items;
   if (!only) {

@@ -1,10 +1,10 @@
 /** `llmp token generate`: issues a token. Its secret is shown only here. */
 import { type FileHandle, open, unlink } from 'node:fs/promises';
-import type { Kind } from '../../config/kinds.js';
+import { integer, type Kind } from '../../config/kinds.js';
 import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { command } from '../command.js';
+import { command, type Invocation } from '../command.js';
 import { OF_OUTPUT, optionsGiven } from '../globals.js';
-import { text, value } from '../option.js';
+import { flag, text, value } from '../option.js';
 import { TOKEN_FIELDS } from '../../console/columns/tokens.js';
 import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
@@ -20,17 +20,33 @@ const variableName: Kind<string> = {
 const options = {
   ...issuingOptions(24, 'name of the token, for example its purpose'),
   like: likeOption,
-  out: text('--out <FILE>', 'write the secret to a new file with mode 0600 instead of printing it'),
+  from: text(
+    '--from <FILE>',
+    'issue a token for each row of a CSV file, or of standard input for -; its columns are named as options are: name, project, duration, max-requests, like',
+  ),
+  startLine: value('--start-line <LINE>', integer(1, 100_000_000), 'with --from, begin with the row of this line'),
+  query: text(
+    '--query <QUERY>',
+    "issue the tokens again that a query selects, for example 'state:expired project:web'; see llmp help query",
+    'query of tokens',
+  ),
+  dryRun: flag('-n, --dry-run', 'with --from or --query, show what would be issued, without issuing anything'),
+  out: text(
+    '--out <FILE>',
+    'write the secret to a new file with mode 0600 instead of printing it; several tokens as CSV, or by the end of the name as .json or .jsonl',
+  ),
   env: value('--env <VAR>', variableName, "print the secret as export VAR='…', for evaluation by a shell"),
 };
 
 export const generate = command({
   path: ['manage', 'token', 'generate'],
-  summary: 'issue a token, and show its secret once',
+  summary: 'issue a token, or many, and show each secret once',
   examples: [
     ['token generate --duration 48', 'issue a token for 48 hours'],
     ['token generate --max-requests 500 --out token.txt', 'allow 500 requests, and write the secret to a file'],
     ['token generate --like ci-nightly', 'issue a token again that has expired, with the same terms'],
+    ['token generate --from class.csv --duration 8h --out secrets.csv', 'issue a token for each row of a file'],
+    ["token generate --query 'state:expired project:web' --out again.csv", 'issue expired tokens again'],
     ['token generate -q', 'print only the secret'],
     ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],
@@ -40,6 +56,10 @@ export const generate = command({
     const { options: given, globals, output } = invocation;
     if (given.out !== undefined && given.env !== undefined) {
       throw usage('--out and --env exclude each other', { advice: 'Use one of them' });
+    }
+    if (given.from !== undefined || given.query !== undefined) return many(invocation);
+    for (const [name, option] of [['--start-line', given.startLine] as const, ['--dry-run', given.dryRun] as const]) {
+      if (option !== undefined) throw usage(`${name} needs --from${name === '--dry-run' ? ' or --query' : ''}`);
     }
     const [format] = optionsGiven(OF_OUTPUT, globals);
     if (given.env !== undefined && format !== undefined) {
@@ -54,6 +74,23 @@ export const generate = command({
     return EXIT.done;
   },
 });
+
+/** Issues several tokens. */
+async function many(invocation: Invocation<typeof options>): Promise<number> {
+  const { from, query, like, env, startLine } = invocation.options;
+  const excluded = [
+    [from, query, '--from and --query'],
+    [query, like, '--query and --like'],
+    [query, startLine, '--query and --start-line'],
+    [from ?? query, env, `${from === undefined ? '--query' : '--from'} and --env`],
+  ] as const;
+  for (const [one, other, names] of excluded) {
+    if (one !== undefined && other !== undefined)
+      throw usage(`${names} exclude each other`, { advice: 'Use one of them' });
+  }
+  const { issueMany } = await import('./token-issue.js');
+  return issueMany(invocation);
+}
 
 async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
   const secret = visible(issued.token);

@@ -173,13 +173,19 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   token: {
     description: [
-      'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID, by a unique prefix of six or more characters of it, or by its name if no other token has that name. `generate` accepts a name that another token has.',
+      'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID, by a unique prefix of six or more characters of it, by its name if no other token has that name, or by what lists show of its secret (`sk-wt-4esc…Jgwc`, also with `...`). `generate` accepts a name that another token has.',
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
       '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over, or the token is revoked. While the daemon cannot be reached it prints the last token, until that expires.',
     ],
     sections: {
+      'MANY TOKENS': [
+        '`generate --from FILE` issues a token for each row of a CSV file. The first line names the columns: `name`, `project`, `duration`, `max-requests` and `like`, in any order, with the values that the options of these names take. Each row needs a value for each column; options on the command line apply to the columns that the file does not have. `generate --query` issues tokens again, for example `state:expired project:web`. A file can have up to 10,000 rows.',
+        'All rows are checked before the first token is issued, and `--dry-run` shows what would be issued. The secrets go to standard output as CSV, with `-o json` or `-o jsonl` as JSON, or with `--out` to a new file. The columns `line` and `like` say which row or token each one is for. Tokens are issued one after the other. If one fails, those before it are complete, and a message says how to issue the rest.',
+      ],
       FILES: [
         terms({
+          '~/.local/state/llmp/to-issue-*.csv':
+            'The tokens that `generate --query` has not issued again because of a failure, for `--from`.',
           '$XDG_RUNTIME_DIR/llmp/token-*.json':
             'Tokens that `print` has issued, with mode 0600. Without `XDG_RUNTIME_DIR` they are in llmp-UID in the folder for temporary files. A folder that other users can write to is refused.',
         }),
