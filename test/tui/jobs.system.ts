@@ -1,6 +1,8 @@
 /** The jobs that operators open the terminal UI for, with the number of keys that each takes: 5,000 tokens in a dozen projects, and traffic. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
+import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { ManagementClient } from '../../daemon/api/client.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
 import { completion, json } from '../../daemon/demo/responses.js';
@@ -225,6 +227,60 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.typeSecret(NEW_KEY);
         await terminal.press('Enter', 'Enter', 'Enter');
         await terminal.shows(/The provider accepted the key/, WITHIN_MS);
+      });
+
+      it('find a token by what its holder reads out of its secret: 4 keys beside the text', async () => {
+        const { obfuscated } = await stage.tokenNamed('failing-client');
+        const job = await new Job(terminal).goTo('Tokens');
+        await terminal.shows(/● active/, WITHIN_MS);
+        await job.press('/');
+        await terminal.type(obfuscated.replace('…', '...').toLowerCase());
+        await job.press('Enter');
+        expect(job.keys).to.be.at.most(4);
+        await terminal.shows(/tokens › failing-client/, WITHIN_MS);
+      });
+
+      it('write all tokens of a filter to a file, whatever is loaded: 2 keys beside the command', async () => {
+        const name = `ci-${columns}.csv`;
+        await new Job(terminal).goTo('Tokens');
+        await terminal.type('/CI job');
+        await terminal.press('Enter');
+        await terminal.shows(/> .*CI job/, WITHIN_MS);
+        const job = await new Job(terminal).press(':');
+        await terminal.type(`export ${name}`);
+        await job.press('Enter');
+        expect(job.keys).to.equal(2);
+        const [, exported = ''] = /Exported ([\d,]+) tokens to/.exec(
+          await terminal.shows(/Exported [\d,]+ tokens to ci-/, WITHIN_MS),
+        ) ?? [''];
+        const rows = readFileSync(join(stage.folder, name), 'utf8').trimEnd().split('\r\n');
+        expect(rows.length - 1)
+          .to.equal(Number(exported.replaceAll(',', '')))
+          .and.to.be.above(1_000);
+        await terminal.type(`:export ${name}`);
+        await terminal.press('Enter');
+        await terminal.shows(/The file already exists/, WITHIN_MS);
+        await terminal.press('Enter');
+      });
+
+      it('issue several tokens again, with their secrets in a file: 3 keys', async () => {
+        await new Job(terminal).goTo('Tokens');
+        await terminal.type('/idle:>30d');
+        await terminal.press('Enter');
+        await terminal.shows(/ 10\/[\d,]+(?: \d+ marked)? *$/m, WITHIN_MS);
+        const job = await new Job(terminal).press('C-a');
+        await terminal.shows(/marked 10|10 marked/, WITHIN_MS);
+        await job.press('R');
+        await terminal.shows(/Issue 10 tokens again/, WITHIN_MS);
+        await job.press('Enter');
+        expect(job.keys).to.equal(3);
+        const shown = await terminal.shows(/Secrets of 10 tokens/, WITHIN_MS);
+        expect(shown).not.to.match(/sk-wt-\w{5}/);
+        const file = readdirSync(stage.folder).find((name) => /^secrets-.*csv$/.test(name)) ?? '';
+        const path = join(stage.folder, file);
+        expect(statSync(path).mode & 0o777).to.equal(0o600);
+        expect(readFileSync(path, 'utf8').match(/sk-wt-\w{49}/g)).to.have.length(10);
+        rmSync(path);
       });
 
       it('issue a token again that is no longer valid, from its row: 2 keys', async () => {

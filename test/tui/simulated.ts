@@ -22,6 +22,7 @@ import type {
   ChangeRequest,
   ContextSummary,
   Failure,
+  FileEntry,
   Named,
   ChangeResult,
   UndoRequest,
@@ -142,6 +143,8 @@ export class SimulatedDaemon {
   contexts: ContextSummary[] = [];
   statusFields: Partial<WireStatus> = {};
   incidents: WireIncident[] = [];
+  /** Of every folder. */
+  files: FileEntry[] = [];
   /** Rows of Top, by token. */
   topRows: WireTopRow[] = [];
   /** Fields of the next responses. */
@@ -235,6 +238,8 @@ export class SimulatedDaemon {
         return this.#found(request.query).length;
       case 'contexts':
         return this.contexts;
+      case 'files':
+        return this.files;
     }
   }
 
@@ -330,6 +335,13 @@ export class SimulatedDaemon {
         this.tokens.push(made);
         return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };
       }
+      case 'issue-again':
+        return {
+          done: change.tokens.length,
+          doneIds: change.tokens.map(({ id }) => id),
+          failures: [],
+          path: `/home/ana/${change.path}`,
+        };
       case 'create-project':
         this.projects.push(project(change.name, change.upstream));
         return { ...nothing, ...(change.key.isToCheck && { keyCheck: this.keyCheck }) };

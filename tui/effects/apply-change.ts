@@ -2,18 +2,12 @@
 import { ifProjectAsShown, ifTokenAsShown, type ShownProject, type ShownToken } from '../../daemon/api/if-shown.js';
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { WireBatchUndone, WireProjectChanged, WireTokenCreated } from '../../daemon/api/contract.js';
-import type { ChangeRequest, Failure, Named, NewKey, ChangeResult, UndoRequest } from '../state/exchange.js';
+import type { ChangeRequest, Named, NewKey, ChangeResult, UndoRequest } from '../state/exchange.js';
 import { Secret } from '../state/secret.js';
+import type { ChangeOptions } from './change-options.js';
+import { issueAgain } from './issue-again.js';
 
 const CONCURRENCY = 8;
-
-export interface ChangeOptions {
-  client: ManagementClient;
-  /** Aborted to stop a bulk change, or the check of a key. */
-  signal: AbortSignal;
-  progress: (done: number, of: number) => void;
-  failureOf: (error: unknown) => Failure;
-}
 
 const nothing: ChangeResult = { done: 0, doneIds: [], failures: [] };
 
@@ -26,6 +20,8 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
       return setActive(changing, change.tokens, change.what === 'reactivate');
     case 'create-token':
       return { ...nothing, done: 1, created: withHidden(await client.createToken(change.body)) };
+    case 'issue-again':
+      return issueAgain(changing, change);
     case 'create-project': {
       const body = { name: change.name, ...change.upstream };
       return storedKey(changing, change.key, (key, signal) => client.createProject({ ...body, ...key }, signal));

@@ -4,6 +4,7 @@ import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { loadProjectChanges } from '../../daemon/api/audit-history.js';
 import { loadTokenHistory } from '../../daemon/api/audit-history.js';
 import { tokensOfSecret, tokensShownAs } from '../../daemon/api/tokens-of-secret.js';
+import { filesIn } from './files.js';
 import type { DataResponse, DataOf, ContextSummary, DataRequest } from '../state/exchange.js';
 import { MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
 
@@ -51,6 +52,7 @@ const LOADERS: Loaders = {
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,
   viewCount: async ({ client, signal }, { query }) => (await client.tokens(query, signal)).total,
   contexts: ({ contexts }) => contexts(),
+  files: (_, { folder }) => filesIn(folder),
 };
 
 /** @throws {ApiError | Unreachable} from the client. */

@@ -2,8 +2,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { EXIT, Failure, failureOf } from '../../console/failure.js';
 import { reportedUser } from '../../console/reported-user.js';
@@ -18,10 +16,14 @@ import type {
   DataRequest,
   Wake,
 } from '../state/exchange.js';
+import type { ExportedList } from '../state/exported-list.js';
 import type { Saved, SavedChange } from '../state/saved.js';
+import { BULK_WORDS } from '../state/state.js';
 import { Secret } from '../state/secret.js';
 import { load } from './load.js';
 import { applyChange } from './apply-change.js';
+import { exportList } from './export.js';
+import { wholePath } from './files.js';
 import { conditionalFetch } from './conditional-fetch.js';
 import { StreamFollower } from './stream-follower.js';
 
@@ -96,6 +98,9 @@ export class Runner {
       }
       case 'write':
         void writeSecret(effect.secret, effect.path).then(act);
+        return;
+      case 'export':
+        this.#session.export(effect.list);
         return;
       case 'remember':
         remember(effect.line);
@@ -175,12 +180,6 @@ export class Runner {
   }
 }
 
-const PROGRESS_WORDS: Partial<Record<ChangeRequest['what'], string>> = {
-  revoke: 'Revoking',
-  reactivate: 'Reactivating',
-  undo: 'Undoing',
-};
-
 /** Session with one daemon. After it has ended, its responses are ignored. */
 class DaemonSession {
   readonly streams: StreamFollower;
@@ -252,7 +251,7 @@ class DaemonSession {
     const client = new ManagementClient({ ...this.#clientOptions, batch, ...(reason !== null && { reason }) });
     const bulk = (this.#bulk = new AbortController());
     const progress = (done: number, of: number) => {
-      this.#progress(PROGRESS_WORDS[change.what] ?? 'Changing', done, of);
+      this.#progress(BULK_WORDS[change.what] ?? 'Changing', done, of);
     };
     const answered = applyChange({ client, signal: bulk.signal, progress, failureOf: this.#failureOf }, change).then(
       (outcome) => {
@@ -275,6 +274,21 @@ class DaemonSession {
     const batch = this.#undos.get(change.batch) ?? randomUUID();
     this.#undos.set(change.batch, batch);
     return batch;
+  }
+
+  export(list: ExportedList): void {
+    const options = { client: this.#client, signal: this.#closed.signal };
+    const exported = exportList(list, options).then(
+      ({ count, isCut }) => {
+        this.#act({ on: 'exported', list, count, isCut });
+      },
+      (error: unknown) => {
+        const { code, syscall } = error as NodeJS.ErrnoException;
+        const why = syscall === undefined ? this.#failureOf(error).message : (code ?? 'failed');
+        this.#act({ on: 'notExported', list, why: code === 'EEXIST' ? null : why });
+      },
+    );
+    void exported;
   }
 
   async changesCompleted(): Promise<void> {
@@ -305,7 +319,7 @@ const refuseChange = () =>
 
 /** Writes a secret to a new file that only this user can read. An existing file is not overwritten. @returns the action with the result. */
 async function writeSecret(secret: Secret, given: string): Promise<Action> {
-  const path = resolve(given.startsWith('~/') ? join(homedir(), given.slice(2)) : given);
+  const path = wholePath(given);
   try {
     await writeFile(path, `${secret.reveal()}\n`, { flag: 'wx', mode: 0o600 });
     return { on: 'written', path };

@@ -3,6 +3,7 @@ import * as commandLine from '../state/command-line.js';
 import { hasOpenList, pasted, takesText, typed } from '../state/dialog.js';
 import * as filtering from '../state/filtering.js';
 import * as forms from '../state/forms.js';
+import { withCommandLine } from '../state/files.js';
 import { edited, inserted, isTextKey, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
 import { searched, searchIn } from '../state/secret-search.js';
@@ -114,7 +115,7 @@ function withLine(state: State, top: Layer, edit: (line: Line) => Line | undefin
     case 'prompt':
       return filtering.changed(state, { ...top, line });
     case 'command':
-      return [withLayer(state, commandLine.withLine(top, line))];
+      return withCommandLine(state, commandLine.withLine(top, line));
     case 'help':
       return [withLayer(state, { ...top, search: line, selected: 0 })];
     case 'reveal':

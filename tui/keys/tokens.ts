@@ -7,7 +7,7 @@ import { type State, type Transition, view, whyNoChange } from '../state/state.j
 import * as token from '../state/token.js';
 import * as tokens from '../state/tokens.js';
 import * as windows from '../state/window.js';
-import { issueAgain, whyNotAgain } from '../state/changes.js';
+import { issueAgain, issueAllAgain, whyNotAgain } from '../state/changes.js';
 import { firstKeyOf, firstOf, named } from './binding.js';
 import { showEvents } from './feeds.js';
 
@@ -22,12 +22,10 @@ function noToken(state: State): string | null {
   if (view(state).screen !== 'token') return noRow(state);
   return state.token?.isGone ? 'This token no longer exists' : 'Not loaded yet';
 }
-/** Why no token can be issued that is like the target. */
-function notOneToken(state: State): string | null {
+/** Why no token can be issued that is like the target. Of several, those are left out of which none can. */
+function notLikeToken(state: State): string | null {
   const [it, ...others] = targetTokens(state);
-  if (others.length > 0)
-    return 'Tokens are issued again one at a time, because each secret is shown once; clear the marks';
-  return it ? whyNotAgain(state, it) : null;
+  return it && others.length === 0 ? whyNotAgain(state, it) : null;
 }
 /** The ids of the tokens that a key acts on. In the detail the id is known before the token is loaded. */
 function targetIds(state: State): readonly string[] {
@@ -95,11 +93,13 @@ export const TOKEN_BINDINGS = named('tokens', [
     keys: ['R'],
     on: ['tokens', 'token'],
     label: 'issue again',
-    meaning: 'issue a new token with the same project, name, cap and lifetime; asks first',
+    meaning:
+      'issue a new token with the same project, name, cap and lifetime; the secrets of marked tokens go to a file; asks first',
     footer: 3,
-    whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
+    whyDisabled: firstOf(whyNoChange, noToken, notLikeToken),
     run(state) {
-      const [it] = targetTokens(state);
+      const [it, ...others] = targetTokens(state);
+      if (it && others.length > 0) return issueAllAgain(state, [it, ...others]);
       return it ? issueAgain(state, it) : [state];
     },
   },

@@ -58,7 +58,7 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
   const { state, it } = withoutPending(before, change);
   const next = { ...state, undoHistory: historyAfterFailure(state, it?.reversal ?? null) };
   const { field, words } = KEY_PROBLEMS.get(failure.code) ?? {
-    field: null,
+    field: failure.code === 'file_not_created' ? ('File' as const) : null,
     words: `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`,
   };
   const dialog = layer(next);
@@ -72,7 +72,7 @@ export function changeFailed(before: State, change: ChangeRequest, failure: Fail
 /** Whether the layer is the form of the change, which waits for the response. */
 const isAwaiting = (one: Layer, change: ChangeRequest) => one.kind === 'dialog' && one.awaited === change;
 
-const changesTokens = ({ what }: ChangeRequest) => what === 'revoke' || what === 'reactivate' || what === 'undo';
+const changesTokens = (change: ChangeRequest) => 'tokens' in change || change.what === 'undo';
 
 /** Removes the change from the pending ones. */
 function withoutPending(state: State, change: ChangeRequest): { state: State; it: PendingChange | undefined } {
@@ -92,6 +92,7 @@ const DONE: Record<ChangeRequest['what'], string> = {
   revoke: 'Revoked',
   reactivate: 'Reactivated',
   'create-token': 'Created',
+  'issue-again': 'Issued',
   'create-project': 'Created project',
   'update-project': 'Changed',
   'revoke-all': 'Revoked',
@@ -123,6 +124,10 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       if (change.tokens.length === 1 && only && done === 1) return `${word} ${nameOf(only)}.`;
       const left = notTriedCount(change, outcome);
       return `${word} ${counted(done, 'token')}${left > 0 ? `; ${left.toLocaleString('en')} not changed` : ''}.`;
+    }
+    case 'issue-again': {
+      const left = notTriedCount(change, outcome);
+      return `${word} ${counted(done, 'token')} again${left > 0 ? `; ${left.toLocaleString('en')} not issued` : ''}.`;
     }
     case 'create-token':
       return `${word} ${outcome.created?.token.name ?? 'a token'}.`;

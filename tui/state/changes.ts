@@ -1,12 +1,14 @@
 /** Changes of tokens and projects, and the dialogs that confirm them. */
 import { visible } from '../../console/escape.js';
 import { shortId } from '../../console/columns/cell-text.js';
+import { fileNameAt } from '../../console/table-format.js';
 import { spanShown } from '../../console/span.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { confirmationOf, dialogOf, note, reasonField, textField, warning } from './dialog.js';
 import type { ChangeRequest, Named, Reversal } from './exchange.js';
-import type { Dialog, DialogItem } from './layers.js';
+import type { Dialog, DialogItem, Field } from './layers.js';
+import { lineOf } from './line.js';
 import { above } from './navigation.js';
 import { daemonNow, withMessage, type State, type Transition, type PendingChange, whyNoChange } from './state.js';
 
@@ -135,6 +137,8 @@ interface Confirmation {
   tokens?: readonly WireToken[];
   notes: Dialog['notes'];
   typed?: string | null;
+  /** Before the reason. */
+  fields?: readonly Field[];
   /** Initial value of the reason. */
   reason?: string;
   /** Set if the change is an undo or a redo. */
@@ -145,12 +149,17 @@ interface Confirmation {
 
 /** Opens the dialog that confirms a change, unless changes cannot be sent now. */
 export function confirm(state: State, asked: Confirmation): Transition {
-  const { change, title, action, tokens = [], notes, typed, reason = '', reversal = null, focus = 'cancel' } = asked;
+  const { change, title, action, tokens = [], notes, typed, fields: own = [] } = asked;
+  const { reason = '', reversal = null, focus = 'cancel' } = asked;
   const why = whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
   const needsTyping = tokens.length >= TYPED_FROM || state.target.isProtected;
   const word = typed !== undefined ? typed : needsTyping ? wordToType(state, tokens) : null;
-  const fields = [reasonField(reason), ...(word === null ? [] : [textField(confirmationOf(word), { width: 30 })])];
+  const fields = [
+    ...own,
+    reasonField(reason),
+    ...(word === null ? [] : [textField(confirmationOf(word), { width: 30 })]),
+  ];
   const dialog = dialogOf(
     {
       purpose: { for: 'change', change, typed: word, reversal },
@@ -217,6 +226,30 @@ export function issueAgain(state: State, token: WireToken): Transition {
       ...(token.state === 'active' ? [note('The existing token stays active.')] : []),
     ],
     typed: null,
+    focus: 'action',
+  });
+}
+
+/** Issues tokens that are like these, after confirmation. Those of inactive projects are skipped. */
+export function issueAllAgain(state: State, tokens: readonly WireToken[]): Transition {
+  const meant = tokens.filter((token) => whyNotAgain(state, token) === null);
+  const [first] = tokens;
+  if (meant.length === 0) return [withMessage(state, (first && whyNotAgain(state, first)) ?? 'No token here', 'bad')];
+  const active = meant.filter((token) => token.state === 'active').length;
+  const others = tokens.length - meant.length;
+  return confirm(state, {
+    change: { what: 'issue-again', tokens: meant, path: '' },
+    title: `Issue ${titleOf(meant)} again in ${where(state)}`,
+    action: `Issue ${exact(meant.length)}`,
+    tokens: meant,
+    fields: [textField('File', { line: lineOf(fileNameAt('secrets', state.nowMs)), width: 40 })],
+    notes: [
+      note(
+        'New tokens with the same projects, names, caps and lifetimes. Their secrets go to a new file, as CSV or JSON.',
+      ),
+      ...(active > 0 ? [note(`${counted(active, 'existing token')} ${active === 1 ? 'stays' : 'stay'} active.`)] : []),
+      ...(others > 0 ? [warning(`${counted(others, 'token')} of inactive projects cannot be issued again.`)] : []),
+    ],
     focus: 'action',
   });
 }

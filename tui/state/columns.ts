@@ -38,12 +38,16 @@ export function chosenColumns(state: State, screen: FilteredScreen): readonly st
   return (view?.screen === screen ? view.columns : null) ?? state.saved.columns[screen] ?? null;
 }
 
+/** The columns that a wide screen shows. */
+export const shownIds = (state: State, screen: FilteredScreen): readonly string[] =>
+  chosenColumns(state, screen) ?? defaultIds(screen);
+
 const idsOf = ({ entries }: ColumnChoice) => entries.flatMap(({ id, isShown }) => (isShown ? [id] : []));
 
 export function openChoice(state: State): Transition {
   const screen = screenOf(state);
   if (screen === undefined) return [state];
-  return [above(state, choiceOf(screen, chosenColumns(state, screen) ?? defaultIds(screen)))];
+  return [above(state, choiceOf(screen, shownIds(state, screen)))];
 }
 
 /** The shown columns first, in their order. */

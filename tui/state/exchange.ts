@@ -29,6 +29,7 @@ import type {
 import type { ShownProject, ShownToken } from '../../daemon/api/if-shown.js';
 import type { ProjectUpstream } from '../../daemon/api/providers.js';
 import type { TokenHistory } from '../../daemon/api/audit-history.js';
+import type { ExportedList } from './exported-list.js';
 import type { Saved, SavedChange } from './saved.js';
 import type { Secret, SecretSearch } from './secret.js';
 import type { PageRequest } from './window.js';
@@ -64,6 +65,8 @@ interface Requests {
   projectCheck: { params: { project: Named }; data: WireProjectCheck };
   /** How many cached responses a purge would remove. */
   purgeable: { params: { body: CachePurge }; data: number };
+  /** The files of a folder, for completion. */
+  files: { params: { folder: string }; data: readonly FileEntry[] };
   /** The total of the query of a saved view. */
   viewCount: { params: { name: string; query: TokenQuery }; data: number | null };
   contexts: { params: object; data: readonly ContextSummary[] };
@@ -78,6 +81,11 @@ export type DataResponse = {
 /** The data of one kind of request. */
 export type DataOf<K extends keyof Requests> = Requests[K]['data'];
 
+export interface FileEntry {
+  name: string;
+  isFolder: boolean;
+}
+
 export interface ContextSummary {
   name: string;
   server: string;
@@ -91,6 +99,8 @@ export interface ContextSummary {
 export type ChangeRequest =
   | { what: 'revoke' | 'reactivate'; tokens: readonly (Named & Partial<ShownToken>)[] }
   | { what: 'create-token'; body: TokenCreate }
+  /** Issues tokens that are like these. Their secrets go to a new file. */
+  | { what: 'issue-again'; tokens: readonly Named[]; path: string }
   | {
       what: 'create-project';
       name: string;
@@ -151,6 +161,8 @@ export interface ChangeResult {
   /** What an undo has left as it is. */
   skipped?: WireBatchUndone['skipped'];
   created?: { token: WireToken; secret: Secret };
+  /** Where the secrets of several new tokens are. */
+  path?: string;
   project?: WireProject;
   /** For a key that was to be checked: the result. */
   keyCheck?: WireProjectChanged['key_check'] | undefined;
@@ -202,6 +214,8 @@ export type Effect =
   | { do: 'copy'; text: string | Secret; what: string }
   /** Writes the secret to a new file with mode 0600. */
   | { do: 'write'; secret: Secret; path: string }
+  /** Writes a list to a file. */
+  | { do: 'export'; list: ExportedList }
   /** Adds a command to the stored history. */
   | { do: 'remember'; line: string }
   /** Stores a change of the saved views. */
@@ -244,6 +258,9 @@ export type Action =
   | { on: 'copied'; what: string; to: 'tmux' | 'terminal' }
   /** The text is too long for a terminal. */
   | { on: 'notCopied'; what: string }
+  | { on: 'exported'; list: ExportedList; count: number; isCut: boolean }
+  /** `why` is null if there is such a file already. */
+  | { on: 'notExported'; list: ExportedList; why: string | null }
   | { on: 'written'; path: string }
   | { on: 'notWritten'; path: string; why: string };
 

@@ -4,6 +4,7 @@ import { termsThat } from '../../console/columns/tokens.js';
 import type { CachePurge, WireProject } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { send } from './changes.js';
+import * as exporting from './export.js';
 import {
   choiceField,
   confirmationOf,
@@ -21,7 +22,7 @@ import { awaitsCheck, newProjectForm, setKeyForm } from './provider-forms.js';
 import { lineOf } from './line.js';
 import { above, closed } from './navigation.js';
 import { ofContext } from './projects.js';
-import type { Dialog } from './layers.js';
+import type { Dialog, Purpose } from './layers.js';
 import { layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
@@ -173,7 +174,9 @@ export function previewed(state: State): Transition {
 
 /** Sends the change of the dialog, or shows what is wrong. */
 export function submitted(state: State, dialog: Dialog): Transition {
-  const change = changeOf(dialog);
+  const { purpose } = dialog;
+  if (purpose.for === 'export') return exporting.replaced(closed(state), purpose.list);
+  const change = changeOf(dialog, purpose);
   if (isProblem(change)) return [withLayer(state, refused(dialog, change))];
   const reason = valueOf(dialog, 'Reason').trim();
   if (Array.from(reason).length > MAX_REASON_LENGTH) {
@@ -189,16 +192,14 @@ export function submitted(state: State, dialog: Dialog): Transition {
     return [withLayer(sent, { ...dialog, awaited: change, problem: null }), ...effects];
   }
   const below = closed(state);
-  const { purpose } = dialog;
-  if (purpose.for !== 'change') return send(below, change, given, { form: dialog });
+  if (purpose.for !== 'change' || change.what === 'issue-again') return send(below, change, given, { form: dialog });
   return purpose.reversal ? sendReversal(below, purpose.reversal, given) : send(below, change, given);
 }
 
-function changeOf(dialog: Dialog): ChangeRequest | Problem {
-  const { purpose } = dialog;
+function changeOf(dialog: Dialog, purpose: Exclude<Purpose, { for: 'export' }>): ChangeRequest | Problem {
   switch (purpose.for) {
     case 'change':
-      return confirmationProblem(dialog, purpose.typed) ?? purpose.change;
+      return confirmationProblem(dialog, purpose.typed) ?? withPath(purpose.change, dialog);
     case 'new-token':
       return tokenCreate(dialog);
     case 'new-project': {
@@ -227,6 +228,12 @@ function changeOf(dialog: Dialog): ChangeRequest | Problem {
       return confirmationProblem(dialog, purpose.typed) ?? { what: 'purge', body };
     }
   }
+}
+
+function withPath(change: ChangeRequest, dialog: Dialog): ChangeRequest | Problem {
+  if (change.what !== 'issue-again') return change;
+  const path = valueOf(dialog, 'File').trim();
+  return path === '' ? { field: 'File', words: 'Enter the path of a new file' } : { ...change, path };
 }
 
 /** @returns null if the confirmation word is correct, or not needed. */

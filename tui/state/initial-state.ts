@@ -43,6 +43,7 @@ export const initialState = ({ tab, problems = [], ...given }: InitialStateOptio
   customKeys: new Map(),
   skins: { current: 'default', all: new Map() },
   commandHistory: [],
+  files: null,
   quitEnds: null,
   ...NO_DATA,
   ...given,

@@ -3,6 +3,7 @@ import type { FilteredScreen } from '../../console/query/types.js';
 import type { TermLabel } from '../../console/columns/tokens.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { ChangeRequest, ContextSummary, Failure, Named, Reversal } from './exchange.js';
+import type { ExportedList } from './exported-list.js';
 import type { Line } from './line.js';
 import type { Secret } from './secret.js';
 
@@ -43,6 +44,7 @@ export type Label =
   | 'Project'
   | 'Expires in'
   | 'Reason'
+  | 'File'
   | 'Provider'
   | 'Base URL'
   | 'Key sent as'
@@ -86,7 +88,9 @@ export type Purpose =
   | { for: 'rename'; project: Named }
   | { for: 'set-key'; project: Named }
   | { for: 'set-provider'; project: WireProject }
-  | { for: 'purge'; typed: string | null };
+  | { for: 'purge'; typed: string | null }
+  /** Replaces a file. */
+  | { for: 'export'; list: ExportedList };
 
 /** Dialog that shows the secret of a new token, once. */
 export interface Reveal {

@@ -18,6 +18,7 @@ import type {
   ContextSummary,
   Effect,
   Failure,
+  FileEntry,
   Target,
   DataRequest,
   TokenHistory,
@@ -60,6 +61,8 @@ export interface State {
   commandHistory: readonly string[];
   /** Null until the command line or the list of contexts was opened. */
   contexts: readonly ContextSummary[] | null;
+  /** The files of the folder that a command names; null until one does. */
+  files: { folder: string; entries: readonly FileEntry[] } | null;
   /** What is stored for this context. */
   saved: Saved;
   /** Number of tokens of each saved view; null: the daemon refused the query. */
@@ -322,13 +325,20 @@ export function withResult(state: State, words: string, tone: Message['tone']): 
 const pendingBulkChange = ({ pendingChanges }: State) =>
   pendingChanges.find(({ change }) => change.what === 'undo' || ('tokens' in change && change.tokens.length > 1));
 
+export const BULK_WORDS: Readonly<Partial<Record<ChangeRequest['what'], string>>> = {
+  revoke: 'Revoking',
+  reactivate: 'Reactivating',
+  'issue-again': 'Issuing',
+  undo: 'Undoing',
+};
+
 /** Name of the bulk operation in progress; null: none. */
 export function bulkActivity(state: State): string | null {
   if (state.tokens.collecting !== null) return 'Marking';
   const many = pendingBulkChange(state);
   if (!many) return null;
   if (many.change.what === 'undo') return many.reversal?.kind === 'redo' ? 'The redo' : 'The undo';
-  return many.change.what === 'revoke' ? 'Revoking' : 'Reactivating';
+  return BULK_WORDS[many.change.what] ?? 'A change';
 }
 
 /** Whether Escape stops the bulk operation. The daemon completes an undo: half an undo would leave a state that the operator never chose. */

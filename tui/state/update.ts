@@ -1,4 +1,5 @@
 /** The reducer: computes the next state and the effects of an action. It has no clock, no daemon and no terminal. */
+import { counted } from '../../daemon/api/formats.js';
 import * as connection from './connection.js';
 import type {
   Action,
@@ -10,6 +11,7 @@ import type {
   MouseAction,
   TimedAction,
 } from './exchange.js';
+import * as exporting from './export.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
@@ -20,7 +22,7 @@ import * as projects from './projects.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
 import { withCount } from './saved-views.js';
-import type { Reveal } from './layers.js';
+import type { Notice, Reveal } from './layers.js';
 import * as secrets from './secret-search.js';
 import { andThen, bulkActivity, withMessage, type State, type Transition, view, withLayer } from './state.js';
 import * as token from './token.js';
@@ -50,7 +52,9 @@ export function update(before: State, action: TimedAction, press: Press): Transi
 }
 
 /** Whether the effect works without the daemon. */
-const needsNoDaemon = (effect: Effect) => effect.do !== 'load' || effect.request.of === 'contexts';
+const needsNoDaemon = (effect: Effect) => effect.do !== 'load' || isLocal(effect.request);
+
+const isLocal = ({ of }: DataRequest) => of === 'contexts' || of === 'files';
 
 function reduced(state: State, action: Action, press: Press): Transition {
   switch (action.on) {
@@ -71,6 +75,7 @@ function reduced(state: State, action: Action, press: Press): Transition {
       const [next, ...effects] = loaded(state, action);
       const { of } = action.request;
       if (of === 'contexts') return withQueuedKeys(next, press);
+      if (of === 'files') return [next];
       if (of === 'top') return withRowOpened(connection.succeeded(next, of), press);
       return [connection.succeeded(next, of), ...effects];
     }
@@ -113,6 +118,10 @@ function reduced(state: State, action: Action, press: Press): Transition {
       ];
     case 'notCopied':
       return [withProblem(state, `${action.what}: too long for the terminal's clipboard`)];
+    case 'exported':
+      return [exporting.exported(state, action.list, action.count, action.isCut)];
+    case 'notExported':
+      return [exporting.notExported(state, action.list, action.why)];
     case 'written':
       return [withNotice(state, `Written to ${action.path}`)];
     case 'notWritten':
@@ -206,6 +215,9 @@ const DATA_REDUCERS: DataReducers = {
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   viewCount: (state, { name }, count) => [withCount(state, name, count)],
+  files: (state, { folder }, entries) => [
+    state.files?.folder === folder ? { ...state, files: { folder, entries } } : state,
+  ],
   contexts: (before, _, all) => {
     const state = { ...before, contexts: all };
     const top = state.layers.at(-1);
@@ -231,7 +243,7 @@ function withPreview(state: State, body: string, what: { count: number | null; f
 
 function failed(before: State, request: DataRequest, failure: Failure): Transition {
   const state = withoutPendingRequest(before, request, failure);
-  if (request.of === 'contexts') return [state];
+  if (isLocal(request)) return [state];
   if (request.of === 'projectCheck' && failure.kind === 'refused' && failure.status !== 401) {
     // It does not mean that the daemon is unavailable.
     return [withMessage(connection.succeeded(state, request.of), failure.message, 'bad')];
@@ -270,9 +282,18 @@ function withoutPendingRequest(state: State, request: DataRequest, failure: Fail
 /** Refreshes the screen, so that the change becomes visible. */
 function changed(state: State, action: Extract<Action, { on: 'changed' }>): Transition {
   const next = results.changed(state, action.change, action.outcome);
-  const { created } = action.outcome;
+  const { created, path, done } = action.outcome;
+  if (path !== undefined) return refreshed(above(next, noticeOf(path, done)));
   return refreshed(created ? above(next, revealOf(created)) : next);
 }
+
+/** The path in full, which a message might cut. */
+const noticeOf = (path: string, count: number): Notice => ({
+  kind: 'notice',
+  title: `Secrets of ${counted(count, 'token')}`,
+  sentences: [`They are in ${path}, readable by you only. They are not shown again.`],
+  scrolled: 0,
+});
 
 const revealOf = (created: NonNullable<ChangeResult['created']>): Reveal => ({
   kind: 'reveal',

@@ -1,11 +1,12 @@
 /** The effects of the terminal UI, against a real daemon. */
 import { expect } from 'chai';
-import { readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { inspect } from 'node:util';
 import type { WireProject } from '../../../daemon/api/contract.js';
 import { type Connected, Runner } from '../../../tui/effects/runner.js';
 import type { Action, ChangeRequest, Effect, TokenHistory } from '../../../tui/state/exchange.js';
+import type { ExportedList } from '../../../tui/state/exported-list.js';
 import { NOTHING_SAVED, type SavedChange, type SavedView, withSavedChange } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
@@ -399,6 +400,141 @@ describe('effects of the terminal UI', () => {
         { on: 'notCopied', what: 'The ids' },
       ]);
     });
+  });
+
+  describe('issuing several tokens again', () => {
+    it('writes their secrets to a new file that only the user can read', async () => {
+      const path = join(temporaryFolder(), 'secrets.csv');
+      const old = await tokens(3);
+      run(change({ what: 'issue-again', tokens: old, path }, 'lost'));
+      const { outcome } = await told('changed');
+      expect(outcome).to.deep.include({ done: 3, doneIds: old.map(({ id }) => id), failures: [], path });
+      expect(statSync(path).mode & 0o777).to.equal(0o600);
+      const lines = readFileSync(path, 'utf8').trimEnd().split('\r\n');
+      expect(lines).to.have.length(4);
+      expect(lines[0]).to.equal('id,token,name,project_id,project_name,expires_at,max_requests,like');
+      for (const [at, { id, name }] of old.entries())
+        expect(lines[at + 1]).to.match(new RegExp(`,sk-wt-\\w{49},"?${name}"?,.*,${id}$`));
+      expect(inspect(actions)).not.to.match(/sk-wt-\w{49}/);
+    });
+
+    it('issues none if there is such a file', async () => {
+      const path = join(temporaryFolder(), 'secrets.csv');
+      writeFileSync(path, 'precious');
+      run(change({ what: 'issue-again', tokens: await tokens(2), path }));
+      const { failure } = await told('refused');
+      expect(failure).to.include({ kind: 'refused', code: 'file_not_created', message: 'The file already exists' });
+      expect(readFileSync(path, 'utf8')).to.equal('precious');
+      expect(asking.urls).to.be.empty;
+    });
+
+    it('keeps those that were issued when others fail, and leaves no file without any', async () => {
+      const path = join(temporaryFolder(), 'secrets.json');
+      const [one, ...others] = await tokens(2);
+      const unknown = { id: '00000000-0000-4000-8000-000000000000', name: 'gone' };
+      run(change({ what: 'issue-again', tokens: [one!, unknown, ...others], path }));
+      const { outcome } = await told('changed');
+      expect([outcome.done, outcome.failures.map(({ of }) => of.name)]).to.deep.equal([2, ['gone']]);
+      expect(JSON.parse(readFileSync(path, 'utf8'))).to.have.length(2);
+      const other = join(temporaryFolder(), 'secrets.json');
+      actions.length = 0;
+      run(change({ what: 'issue-again', tokens: [unknown], path: other }));
+      expect((await told('changed')).outcome)
+        .to.include({ done: 0 })
+        .and.not.to.have.property('path');
+      expect(existsSync(other)).to.equal(false);
+    });
+  });
+
+  describe('an export', () => {
+    const list = (more: Partial<ExportedList> = {}): ExportedList => ({
+      screen: 'tokens',
+      path: join(temporaryFolder(), 'list.csv'),
+      format: 'csv',
+      replaces: false,
+      columns: ['id', 'name', 'requests', 'last_used', 'expires', 'secret'],
+      source: { query: { sort: 'name' } },
+      filter: '',
+      top: { by: 'token', period: '1h' },
+      nowMs: 0,
+      ...more,
+    });
+
+    it('has all pages of a list, with whole values and no secret', async function () {
+      this.timeout(60_000);
+      const [first] = await tokens(1);
+      for (let made = 1; made < 1_001; made += 50)
+        await Promise.all(Array.from({ length: 50 }, () => daemon.createToken(project.id, { name: 'x' })));
+      const given = list();
+      run({ do: 'export', list: given });
+      expect(await told('exported')).to.include({ count: 1_001, isCut: false });
+      const [titles, ...rows] = readFileSync(given.path, 'utf8').trimEnd().split('\r\n');
+      expect(titles).to.equal('id,name,requests,last_used,expires,secret');
+      expect(rows).to.have.length(1_001);
+      expect(rows[0]).to.match(
+        new RegExp(`^${first!.id},"token 0","0 of unlimited",,\\d{4}-[\\d:.TZ-]+,sk-wt-\\w{4}…\\w{4}$`),
+      );
+      expect(statSync(given.path).mode & 0o777).to.equal(0o600);
+    });
+
+    it('has numbers and objects in JSON', async () => {
+      await tokens(1);
+      const given = list({ format: 'json', columns: ['name', 'requests', 'used'] });
+      run({ do: 'export', list: given });
+      await told('exported');
+      expect(JSON.parse(readFileSync(given.path, 'utf8'))).to.deep.equal([
+        { name: 'token 0', requests: { used: 0, cap: null }, used: null },
+      ]);
+    });
+
+    it('has the records of the audit log, and the events that the filter matches', async () => {
+      await tokens(2);
+      const audit = list({ screen: 'audit', columns: ['action'], source: { query: { action: 'token.create' } } });
+      run({ do: 'export', list: audit });
+      expect(await told('exported')).to.include({ count: 2 });
+      expect(readFileSync(audit.path, 'utf8')).to.equal('action\r\ntoken.create\r\ntoken.create\r\n');
+      actions.length = 0;
+      const events = list({ screen: 'events', columns: ['request'], source: { query: {} }, filter: '"token 1"' });
+      run({ do: 'export', list: events });
+      expect(await told('exported')).to.include({ count: 1 });
+    });
+
+    it('replaces a file only if that is confirmed, and only by a complete one', async () => {
+      const path = join(temporaryFolder(), 'list.csv');
+      writeFileSync(path, 'precious');
+      run({ do: 'export', list: list({ path }) });
+      expect((await told('notExported')).why).to.equal(null);
+      actions.length = 0;
+      asking.isAway = true;
+      run({ do: 'export', list: list({ path, replaces: true }) });
+      expect((await told('notExported')).why).to.match(/ECONNREFUSED|fetch failed|cannot reach/);
+      expect(readFileSync(path, 'utf8')).to.equal('precious');
+      expect(readdirSync(dirname(path))).to.deep.equal(['list.csv']);
+      asking.isAway = false;
+      actions.length = 0;
+      run({ do: 'export', list: list({ path, replaces: true }) });
+      await told('exported');
+      expect(readFileSync(path, 'utf8')).to.match(/^id,name/);
+    });
+
+    it('says why it cannot write', async () => {
+      run({ do: 'export', list: list({ path: join(temporaryFolder(), 'missing', 'list.csv') }) });
+      expect((await told('notExported')).why).to.equal('ENOENT');
+    });
+  });
+
+  it('lists the files of a folder, and none of one that it cannot read', async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, 'b.csv'), '');
+    mkdirSync(join(folder, 'a'));
+    run({ do: 'load', request: { of: 'files', folder: `${folder}/` } });
+    expect((await told('loaded')).data).to.deep.equal([
+      { name: 'a', isFolder: true },
+      { name: 'b.csv', isFolder: false },
+    ]);
+    actions.length = 0;
+    run({ do: 'load', request: { of: 'files', folder: `${folder}/missing/` } });
+    expect((await told('loaded')).data).to.deep.equal([]);
   });
 
   it('has one pending timer per name', async () => {

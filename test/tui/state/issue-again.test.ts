@@ -69,13 +69,65 @@ describe('issuing a token again', () => {
     expect(operator.says).to.equal('Project web is inactive; activate it to issue tokens');
   });
 
-  it('is refused for several marked tokens, because each secret is shown once', () => {
-    const daemon = new SimulatedDaemon({ tokens: [token(0), token(1)] });
-    const operator = new Operator({ daemon }).press('space', 'space', 'R');
-    expect(operator.top).to.equal(undefined);
-    expect(operator.says).to.match(/^Tokens are issued again one at a time/);
-    const { dialog } = operator.press('escape', 'space', 'R');
-    expect(dialog.title).to.match(/^Issue name-\d again/);
+  describe('of several marked tokens', () => {
+    const marked = (...tokens: WireToken[]) => {
+      const daemon = new SimulatedDaemon({ tokens, projects: [project('web'), project('old', { is_active: false })] });
+      return new Operator({ daemon }).press(...tokens.map(() => 'space'));
+    };
+    const sent = ({ daemon }: Operator) => daemon.made.map(({ change }) => change);
+
+    it('takes two keys, sends the secrets to a new file, and shows its path', () => {
+      const operator = marked(token(0, { state: 'expired' }), token(1, { state: 'revoked' })).press('R');
+      expect(operator.dialog.title).to.equal('Issue 2 tokens again in 127.0.0.1:8080');
+      expect(operator.value('File')).to.equal('secrets-20261123-140311.csv');
+      operator.press('enter');
+      expect(sent(operator)[0]).to.include({ what: 'issue-again', path: 'secrets-20261123-140311.csv' });
+      const { top } = operator;
+      expect(top?.kind === 'notice' && top.sentences).to.deep.equal([
+        'They are in /home/ana/secrets-20261123-140311.csv, readable by you only. They are not shown again.',
+      ]);
+      expect(operator.says).to.equal('Issued 2 tokens again.');
+      expect(operator.marks).to.be.empty;
+    });
+
+    it('takes another path, and needs one', () => {
+      const operator = marked(token(0), token(1)).press('R').fills('File', '').submits();
+      expect(operator.dialog.problem).to.equal('Enter the path of a new file');
+      expect(sent(operator.fills('File', '~/again.json').submits())[0]).to.include({ path: '~/again.json' });
+    });
+
+    it('leaves out those of inactive projects, and says how many', () => {
+      const operator = marked(token(0), token(1, { project_id: 'project-old' }), token(2)).press('R');
+      expect(operator.dialog.title).to.equal('Issue 2 tokens again in 127.0.0.1:8080');
+      expect(operator.dialog.notes.map(({ words }) => words)).to.include(
+        '1 token of inactive projects cannot be issued again.',
+      );
+      const none = marked(token(0, { project_id: 'project-old' }), token(1, { project_id: 'project-old' })).press('R');
+      expect(none.top).to.equal(undefined);
+      expect(none.says).to.equal('Project old is inactive; activate it to issue tokens');
+    });
+
+    it('shows the form again if the file cannot be created', () => {
+      const operator = marked(token(0), token(1)).press('R');
+      operator.daemon.refusing = {
+        ...UNREACHABLE,
+        kind: 'refused',
+        status: 400,
+        code: 'file_not_created',
+        message: 'The file already exists',
+      };
+      operator.press('enter');
+      expect(operator.dialog.problem).to.equal('The file already exists; nothing was changed');
+      expect(operator.field).to.equal('File');
+      expect(operator.marks).to.have.length(2);
+    });
+
+    it('needs a confirmation in a protected context', () => {
+      const daemon = new SimulatedDaemon({ tokens: [token(0), token(1)] });
+      const operator = new Operator({ daemon, place: { isProtected: true } }).press('space', 'space', 'R', 'enter');
+      expect(operator.daemon.made).to.be.empty;
+      expect(operator.dialog.problem).to.match(/^Type /);
+    });
   });
 
   it('is refused in a read-only context, and reports a failure', () => {

@@ -1,6 +1,7 @@
 /** Keys of the command line. */
 import { didYouMean } from '../../../config/nearest.js';
 import { recalled, remembered, withLine } from '../../state/command-line.js';
+import { withCommandLine } from '../../state/files.js';
 import { lineOf } from '../../state/line.js';
 import { closed } from '../../state/navigation.js';
 import type { CommandLine } from '../../state/layers.js';
@@ -38,7 +39,7 @@ function taken(state: State, top: CommandLine, candidate: Candidate): Transition
   const line = splitLine(next.line.text);
   const command = commandNamed(line.word);
   const isWhole = candidate.kind === 'command' ? runsAlone(candidate.command) : command?.isName;
-  return command && isWhole ? ran(state, next, command, line.rest ?? '', line.restAt) : [withLayer(state, next)];
+  return command && isWhole ? ran(state, next, command, line.rest ?? '', line.restAt) : withCommandLine(state, next);
 }
 
 /** The line with a candidate in it. */
@@ -93,7 +94,7 @@ const down = (top: CommandLine, state: State): CommandLine =>
 
 function completed(state: State, top: CommandLine): Transition {
   const candidate = candidates(state, top).options[top.selected];
-  return candidate ? [withLayer(state, inserted(state, top, candidate))] : [state];
+  return candidate ? withCommandLine(state, inserted(state, top, candidate)) : [state];
 }
 
 const PAGE = 8;

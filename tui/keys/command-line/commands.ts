@@ -7,11 +7,14 @@ import type { Completion, FilteredScreen } from '../../../console/query/types.js
 import { shortId } from '../../../console/columns/cell-text.js';
 import { PERIODS, PLURALS } from '../../../daemon/api/top-words.js';
 import { TOP_DIMENSIONS, TOP_WINDOWS, UUID_PATTERN } from '../../../daemon/api/vocabulary.js';
+import { exportOf } from '../../state/export.js';
+import { pathsFor } from '../../state/files.js';
 import { applied } from '../../state/filtering.js';
 import * as navigation from '../../state/navigation.js';
 import { refreshed } from '../../state/refreshing.js';
 import type { SavedView } from '../../state/saved.js';
 import * as views from '../../state/saved-views.js';
+import { searched, searchIn } from '../../state/secret-search.js';
 import { andThen, knownNames, type State, type Tab, type Transition } from '../../state/state.js';
 import * as token from '../../state/token.js';
 import { loadedTokens } from '../../state/tokens.js';
@@ -48,6 +51,8 @@ const filtered = (name: FilteredScreen & Tab, aliases: readonly string[], meanin
   meaning,
   complete: (state, text, caret) => suggest(text, caret, name, knownNames(state)),
   run(state, text) {
+    const search = searchIn(text);
+    if (search) return searched(state, search);
     const { problems, isComplete } = parseFilter(text, name, knownNames(state));
     const [problem] = problems;
     if (problem) return problem;
@@ -222,6 +227,19 @@ export const COMMANDS: readonly Command[] = [
     meaning: 'delete a saved view',
     complete: names(viewNames),
     run: (state, text) => onView(state, text, ({ name }) => views.deleteView(state, name)),
+  },
+  {
+    name: 'export',
+    aliases: [],
+    argument: '[FILE]',
+    meaning: 'write this list, with its filter and columns, to a file: .csv, .json or .jsonl',
+    complete: pathsFor,
+    run(state, text) {
+      const path = text.trim();
+      const done = exportOf(state, path);
+      const at = text.length - text.trimStart().length;
+      return typeof done === 'string' ? { message: done, at, length: path.length } : done;
+    },
   },
   {
     name: 'skin',
