@@ -240,7 +240,7 @@ describe('findings-3 C6: lists of the Admin UI', () => {
       for (const one of [spent, spent, spent, spent, spent, fine]) await use(one);
       const { html } = await browser.get();
       expect(html)
-        .to.include(`<a href="/admin/tokens/${spent.id}">token spent in web</a>`)
+        .to.include(`<a href="/admin/tokens/${spent.id}">Token spent in web</a>`)
         .and.to.include('Issue another token, because a cap cannot be changed.')
         .and.not.to.include('Nothing is wrong.');
       const [, to = ''] = /<a href="\/admin\/(events\?[^"]*)">4 of 5 requests</.exec(html) ?? [];

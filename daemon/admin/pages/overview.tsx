@@ -77,6 +77,7 @@ function Problems({ incidents }: { incidents: WireIncidents }) {
 }
 
 function ProblemRow({ problem: { isFailure, subject, why, extent, remedy, incident } }: { problem: Problem }) {
+  const who = escapeBidi(capitalized(subject));
   const look = isFailure ? { look: 'revoked', glyph: '✗' } : { look: 'rate_limited', glyph: '▲' };
   const { token_id: token, project_id: project, kind } = incident ?? { kind: 'failing_project' };
   const of = token ? `tokens/${token}` : project ? `projects/${project}` : null;
@@ -88,8 +89,7 @@ function ProblemRow({ problem: { isFailure, subject, why, extent, remedy, incide
   return (
     <li>
       <span>
-        {of === null ? escapeBidi(subject) : <Link to={of}>{escapeBidi(subject)}</Link>}{' '}
-        <StatusMark {...look} word={escapeBidi(why)} />
+        {of === null ? who : <Link to={of}>{who}</Link>} <StatusMark {...look} word={escapeBidi(why)} />
       </span>
       <Link to={`events?${new URLSearchParams(filter).toString()}`}>{extent}</Link>
       <span>{remedy === null ? '' : `${escapeBidi(capitalized(remedy))}.`}</span>
