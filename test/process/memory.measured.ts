@@ -1,7 +1,9 @@
 /** The memory of the process: V8's young generation has the same sizes however the daemon is started, requests stay out of the old one, and no module is loaded in vain. */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import type { HeapSpaceInfo } from 'node:v8';
 import { expect } from 'chai';
+import { median } from '../bench/figures.js';
 import { temporaryFolder } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { childrenOf } from '../support/process-tree.js';
@@ -13,8 +15,10 @@ const MB = 2 ** 20;
 const MOST_MB = 24;
 const AT_ONCE = 16;
 const WARM_UP = 1600;
-const REQUESTS = 3200;
-const MOST_KB = 3;
+const REQUESTS = 400;
+const TIMES = 12;
+// Each request has a connection of its own here, of which some 5 KB live until V8 has finalized its socket. A request takes about 100 KB.
+const MOST_KB = 10;
 
 const WAYS: Readonly<Record<string, ServedDaemonOptions>> = {
   'llmp daemon': { program: BUNDLED_PROGRAM },
@@ -47,7 +51,7 @@ describe('the young generation of V8', function () {
     const folder = temporaryFolder();
     const daemon = await ServedDaemon.start({
       nodeOptions: ['--no-opt'],
-      atSignal: writeSize(folder, 'old_space'),
+      atSignal: writeSize(folder, 'old_space', 'space_used_size'),
       env: { LLM_PROXY_EVENT_BUS: 'off' }, // It keeps the latest events.
     });
     try {
@@ -56,10 +60,14 @@ describe('the young generation of V8', function () {
         for (let sent = 0; sent < count; sent += 1) await daemon.get();
       };
       await send(WARM_UP);
-      const [before = NaN] = await sizesMb(folder, [daemon.pid]);
-      await send(REQUESTS);
-      const [after = NaN] = await sizesMb(folder, [daemon.pid]);
-      expect(((after - before) * 1024) / REQUESTS).to.be.below(MOST_KB);
+      const sizes = await sizesMb(folder, [daemon.pid]);
+      for (let time = 0; time < TIMES; time += 1) {
+        await send(REQUESTS);
+        sizes.push(...(await sizesMb(folder, [daemon.pid])));
+      }
+      // A full collection makes a difference negative. There are few.
+      const grown = sizes.slice(1).map((size, index) => size - (sizes[index] ?? NaN));
+      expect((median(grown) * 1024) / REQUESTS).to.be.below(MOST_KB);
     } finally {
       await daemon.stop();
     }
@@ -100,11 +108,11 @@ const writeScripts = (folder: string) => `
 
 const together = <T>(work: () => Promise<T>): Promise<T[]> => Promise.all(Array.from({ length: AT_ONCE }, work));
 
-/** A program that writes the size of a space of the heap to a file that is named after the process. */
-const writeSize = (folder: string, name = 'new_space') => `
+/** A program that writes one figure of a space of the heap to a file that is named after the process. */
+const writeSize = (folder: string, name = 'new_space', figure: keyof HeapSpaceInfo = 'space_size') => `
   const { getHeapSpaceStatistics } = process.getBuiltinModule('node:v8');
-  const { space_size } = getHeapSpaceStatistics().find((space) => space.space_name === '${name}');
-  ${writeToFile(folder, 'space_size')}`;
+  const space = getHeapSpaceStatistics().find((space) => space.space_name === '${name}');
+  ${writeToFile(folder, `space.${figure}`)}`;
 
 function writeToFile(folder: string, expression: string): string {
   return `process.getBuiltinModule('node:fs').writeFileSync(${JSON.stringify(folder)} + '/' + process.pid, ${expression} + '\\n');`;
