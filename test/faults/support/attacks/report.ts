@@ -16,7 +16,7 @@ const COLUMNS = [
 
 export const TABLE_HEAD = `| ${COLUMNS.join(' | ')} |\n|${COLUMNS.map(() => ' --- ').join('|')}|`;
 
-const ms = (value: number) => value.toFixed(value < 100 ? 1 : 0);
+const ms = (value: number | null) => value?.toFixed(value < 100 ? 1 : 0) ?? '-';
 const times = ({ p50Ms, p99Ms }: Phase) => `${ms(p50Ms)} / ${ms(p99Ms)}`;
 const counts = (of: Record<string | number, number>) =>
   Object.entries(of)
@@ -32,7 +32,7 @@ export function rowOf(title: string, result: SceneResult): string {
     times(after),
     `${(result.rssPeakMb - result.rssBeforeMb).toFixed(0)} (${result.rssBeforeMb.toFixed(0)} → ${result.rssPeakMb.toFixed(0)} → ${result.rssAfterMb.toFixed(0)})`,
     `${result.heapBeforeMb.toFixed(0)} → ${result.heapPeakMb.toFixed(0)}, external ${result.externalPeakMb.toFixed(0)}`,
-    `${result.cpuMs.toFixed(0)} (${result.cpuMsPerMb.toFixed(0)} per MB)`,
+    `${result.cpuMs.toFixed(0)} (${result.cpuMsPerMb?.toFixed(0) ?? '-'} per MB)`,
     `${counts(during.statuses)}; after ${counts(after.statuses)}`,
     `${attackers.held} of ${attackers.opened} held; ${counts(attackers.ended)}; statuses ${counts(attackers.statuses)}; ${(attackers.sentBytes / 1e6).toFixed(1)} MB out, ${(attackers.receivedBytes / 1e6).toFixed(1)} in, provider ${result.providerSentMb.toFixed(1)}`,
     [

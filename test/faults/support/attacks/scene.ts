@@ -39,10 +39,10 @@ export interface SceneOptions extends AttackOptions {
   daemon?: string | undefined;
 }
 
-/** Times in ms. */
+/** Times in ms; null without any request. */
 export interface Phase {
-  p50Ms: number;
-  p99Ms: number;
+  p50Ms: number | null;
+  p99Ms: number | null;
   requests: number;
   /** By status; 0: no response. */
   statuses: Record<number, number>;
@@ -62,7 +62,7 @@ export interface SceneResult {
   externalPeakMb: number;
   /** CPU time of the daemon during the attack, and for each MB that attackers and their provider sent. */
   cpuMs: number;
-  cpuMsPerMb: number;
+  cpuMsPerMb: number | null;
   /** How the daemon ended by itself, during the attack or after it; null if it did not. */
   died: string | null;
   /** Worker processes that ended. */
@@ -180,7 +180,7 @@ class Scene {
       heapPeakMb: peak.heapMb,
       externalPeakMb: peak.externalMb,
       cpuMs,
-      cpuMsPerMb: cpuMs / sentMb,
+      cpuMsPerMb: sentMb === 0 ? null : cpuMs / sentMb,
       died,
       workersLost,
       attackers: ended,
@@ -294,6 +294,6 @@ export function phaseOf(all: readonly SteadyRequest[], fromMs: number, toMs: num
   const times = those.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
   const statuses: Record<number, number> = {};
   for (const { status } of those) statuses[status] = (statuses[status] ?? 0) + 1;
-  const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? NaN;
+  const quantile = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? null;
   return { p50Ms: quantile(0.5), p99Ms: quantile(0.99), requests: those.length, statuses };
 }
