@@ -647,9 +647,9 @@ describe('the Admin UI in a browser', function () {
     await logIn();
     await goTo('Top');
     await heading('Top');
-    await page.getByText('1 request, 1 error.').waitFor();
+    await page.getByText('1 request, 1 failure.').waitFor();
     // The upstream of this daemon is not reachable, so a bar for the failed request is drawn.
-    const bars = page.getByRole('img', { name: '1 request, 1 error; up to 1 per 3 min' });
+    const bars = page.getByRole('img', { name: '1 request, 1 failure; up to 1 per 3 min' });
     const box = await bars.locator('.failures').boundingBox();
     expect(box?.height).to.be.greaterThan(10);
     await use();
