@@ -1,6 +1,6 @@
 /** Screenshots of the terminal UI: real frames, with responses of a daemon on an ordinary afternoon. */
 import { incidentExample } from '../../daemon/api/schemas.js';
-import type { WireToken } from '../../daemon/api/contract.js';
+import type { WireToken, WireUsageLine } from '../../daemon/api/contract.js';
 import { frameLines } from '../tui/screens/rendering.js';
 import {
   at,
@@ -71,6 +71,13 @@ const isUsable = ({ state }: WireToken) => state === 'active';
 /** A wave with deterministic noise. */
 const wave = (at: number) => 9 + 5 * Math.sin(at / 11) + 2.5 * Math.sin(at / 3.7) + ((at * 7_919) % 13) / 6;
 
+/** By hours ago. The last two hold those of the last hour. */
+const FAILURES: Readonly<Record<number, Pick<WireUsageLine, 'errors' | 'refused' | 'failed'>>> = {
+  0: { errors: 52, refused: 9, failed: 43 },
+  1: { errors: 143, refused: 22, failed: 121 },
+  5: { errors: 43, refused: 31, failed: 12 },
+};
+
 const SETTING: Setting = {
   ...SIZE,
   projects: PROJECTS,
@@ -82,11 +89,7 @@ const SETTING: Setting = {
     tokens: { active: 15, expired: 0, revoked: 1, rate_limited: 2, project_inactive: 1 },
   },
   usage: Array.from({ length: 24 }, (_, ago) =>
-    usageLine(
-      ago,
-      Math.round(900 + 850 * Math.cos(((ago + 1) * Math.PI) / 12)),
-      ago === 5 ? { errors: 43, refused: 31, failed: 12 } : {},
-    ),
+    usageLine(ago, Math.round(900 + 850 * Math.cos(((ago + 1) * Math.PI) / 12)), FAILURES[ago] ?? {}),
   ),
   events: Array.from({ length: 40 }, (_, number) => {
     const { status, code, outcome } =

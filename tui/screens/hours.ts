@@ -3,9 +3,9 @@ import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { failuresShown, type FailuresByKind } from '../../daemon/api/failure-words.js';
 import { FAILURE_KINDS } from '../../daemon/api/vocabulary.js';
 import { columnChart } from '../parts/charts.js';
-import { exact } from '../../daemon/api/formats.js';
+import { counted, exact } from '../../daemon/api/formats.js';
 import { count } from '../parts/figures.js';
-import { between, strip, type Strip, text } from '../parts/strip.js';
+import { between, strip, type Strip, text, widthOf } from '../parts/strip.js';
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -35,20 +35,25 @@ export function hoursOf(usage: readonly WireUsageLine[], nowMs: number): Hour[] 
   });
 }
 
-/** Totals, in one line. */
-export function totals(hours: readonly Hour[]): Strip {
+/** Totals, in one line: what is left out first stands last, and then the kinds of failures. */
+export function totals(hours: readonly Hour[], columns: number): Strip {
   const sum = (of: (hour: Hour) => number) => hours.reduce((all, hour) => all + of(hour), 0);
   const [errors, hits] = [sum((it) => it.errors), sum((it) => it.hits)];
   const kinds = Object.fromEntries(FAILURE_KINDS.map((kind) => [kind, sum((it) => it[kind])])) as FailuresByKind;
   const cached = sum((it) => it.cache_read_tokens);
-  return strip(
-    text(exact(sum((it) => it.requests)), 'strong'),
-    ' requests  ',
-    text(`${failuresShown({ errors, ...kinds })}  `, errors > 0 ? 'bad' : 'plain'),
-    hits > 0 && `${exact(hits)} hits  `,
-    text(`${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
-    cached > 0 && text(`, ${count(cached)} cached`, 'faint'),
-  );
+  const begin = (failures: string) =>
+    strip(text(exact(sum((it) => it.requests)), 'strong'), ' requests  ', text(failures, errors > 0 ? 'bad' : 'plain'));
+  const rest = [
+    strip(hits > 0 && `  ${exact(hits)} hits`),
+    strip(
+      text(`  ${count(sum((it) => it.prompt_tokens))} in, ${count(sum((it) => it.completion_tokens))} out`, 'faint'),
+      cached > 0 && text(`, ${count(cached)} cached`, 'faint'),
+    ),
+  ];
+  const fitting = (line: Strip) =>
+    rest.reduce((shown, part) => (widthOf(shown) + widthOf(part) <= columns ? strip(shown, part) : shown), line);
+  const whole = begin(failuresShown({ errors, ...kinds }));
+  return fitting(widthOf(whole) <= columns ? whole : begin(counted(errors, 'failure')));
 }
 
 const LABELLED = 3;

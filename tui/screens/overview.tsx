@@ -423,7 +423,7 @@ function hoursSection(state: State): Section {
     lines(columns, rows) {
       if (!usage) return [strip(text('…', 'faint'))];
       const hours = hoursOf(usage, nowMs);
-      return [totals(hours), ...hourChart(hours, columns, rows - 1)];
+      return [totals(hours, columns), ...hourChart(hours, columns, rows - 1)];
     },
   };
 }

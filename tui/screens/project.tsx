@@ -149,7 +149,7 @@ function used(state: State, { usage }: ProjectDetail, columns: number): Strip[] 
   const title = text('Last 24 hours  ', 'title');
   if (!usage) return [strip(title, text('…', 'faint')), ...Array.from({ length: CHART_ROWS + 1 }, () => [])];
   const hours = hoursOf(usage, daemonNow(state));
-  return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
+  return [strip(title, totals(hours, columns - title.width)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
 function changes(state: State, { changes: records }: ProjectDetail, columns: number): Strip[] {

@@ -129,7 +129,7 @@ function used(state: State, { usage }: TokenDetail, columns: number): Strip[] {
   const title = text('Last 24 hours  ', 'title');
   if (!usage) return [strip(title, text('…', 'faint')), ...Array.from({ length: CHART_ROWS + 1 }, () => [])];
   const hours = hoursOf(usage, daemonNow(state));
-  return [strip(title, totals(hours)), ...hourChart(hours, columns, CHART_ROWS + 1)];
+  return [strip(title, totals(hours, columns - title.width)), ...hourChart(hours, columns, CHART_ROWS + 1)];
 }
 
 function records(state: State, { history }: TokenDetail, token: WireToken, columns: number): Strip[] {
