@@ -325,10 +325,7 @@ describe('filter line', () => {
       ['!outcome:ok,refused', { outcome: '!ok,refused' }, [false, false]],
       [
         'outcome:failed',
-        {
-          outcome:
-            'refused,upstream_refused,upstream_error,provider_error,client_closed,timeout,truncated,revoked,drained',
-        },
+        { outcome: 'refused,upstream_refused,upstream_error,provider_error,timeout,truncated,revoked,drained' },
         [true, false],
       ],
       ['model:GPT', { model: 'gpt' }, [true, false]],
