@@ -522,7 +522,7 @@ describe('the Admin UI in a browser', function () {
           await page.mouse.move(0, 0);
           const before = await rows().count();
           await use(30);
-          await eventually('without anybody there, they come', async () => (await rows().count()) >= before + 20);
+          await eventually('without anybody there, they come', async () => (await rows().count()) >= before + 30);
           const third = rows().nth(2);
           const own = page.locator(`[id="${await third.getAttribute('id')}"]`);
           const at = async () => [await own.boundingBox(), await page.evaluate('scrollY')];

@@ -106,7 +106,7 @@ describe('the process', () => {
     ['SIGTERM', 143],
   ] as const) {
     it(`ends what is watched with ${code} at ${signal}`, async () => {
-      daemon.answer = responds({ status: 'ok' });
+      daemon.answer = responds({ status: 'ok', missing: [], degraded: [], incidents: [] });
       const child = start(['status', '--watch'], env);
       const [line] = (await once(child.stdout, 'data')) as [Buffer];
       expect(line.toString()).to.include('"status":"ready"');
