@@ -27,6 +27,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
   [REJECTED, /upstream_base_url must/, 'rules of URLs beyond a pattern'],
   [REJECTED, /another host, which must not get the stored key/, 'a rule between fields and the stored project'],
   [REJECTED, /check_key requires api_key|nothing to change: give at least one of/, 'likewise'],
+  [REJECTED, /an undo must not have the ID of the batch itself/, 'a rule between a header and the path'],
   [REJECTED, /project_id is required/, 'required unless `like` is given: likewise a rule between fields'],
   [
     REJECTED,
