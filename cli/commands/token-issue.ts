@@ -197,11 +197,10 @@ async function planOfQuery(client: ManagementClient, invocation: Issuing): Promi
   const usable = matching.filter(({ project_id: id }) => other !== null || active.has(id));
   const leftOut = matching.length - usable.length;
   if (leftOut > 0) output.warn(`${counted(leftOut, 'token')} of inactive projects cannot be issued again`);
-  const tokens = usable.map((template): Planned => {
+  return usable.map((template): Planned => {
     const own = { id: template.project_id, name: template.project_name };
     return { line: null, ...plannedOf(options, template, other ?? own, other !== null) };
   });
-  return tokens;
 }
 
 // ---- before they are issued

@@ -37,7 +37,7 @@ export interface PageView {
   status?: number;
   /** Whether parts of the page refresh automatically. */
   isLive?: boolean;
-  /** Parts that are sent when they are made, in place of `RestOfPage` in the body. If the browser goes, no more are made. */
+  /** Parts that are sent when they are made, in place of the last element of `PartsOfPage` in the body. If the browser goes, no more are made. */
   rest?: AsyncIterable<PagePart>;
 }
 

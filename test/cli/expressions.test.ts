@@ -247,7 +247,7 @@ describe('output for programs', () => {
       ['cache', 'purge', '--all'],
       ['migrate', 'up'],
     ]) {
-      it(`is refused before ${args.join(' ')} sends anything, for a field that there is not`, async () => {
+      it(`is refused before ${args.join(' ')} sends anything, if the field does not exist`, async () => {
         const standIn = await startStandIn();
         for (const template of ['{{.nam}}', '{{.id.part}}', 'x{{.tokens}}']) {
           const { exitCode, out, err } = await commandsAt(standIn).here([...args, '--yes', '--template', template], {

@@ -6,7 +6,7 @@ import { actorShown, counted, exact } from '../../api/formats.js';
 import { attempt, get, type PagePart, type PageRequest, type PageResponse, post } from '../page-request.js';
 import { Problem } from '../problem.js';
 import { Heading } from '../parts/document.js';
-import { ChangeForm, Link, RestOfPage } from '../parts/frame.js';
+import { ChangeForm, Link, PartsOfPage } from '../parts/frame.js';
 import { Name, NameOrId, Time } from '../parts/formats.js';
 import { SuccessNotice } from '../parts/common.js';
 import { confirmPage } from './confirm.js';
@@ -113,11 +113,7 @@ async function undo(request: PageRequest): Promise<PageResponse> {
   const body = (
     <div className="narrow">
       <Heading title="Undo" path={<Link to={`audit?batch=${id}`}>Audit</Link>} />
-      {/* The style shows only the last part that has come. */}
-      <div className="last-only">
-        <p>Keep this page open until it is done.</p>
-        <RestOfPage />
-      </div>
+      <PartsOfPage />
     </div>
   );
   return { title: 'Undo', section: 'audit', body, rest: parts(client, id, first) };

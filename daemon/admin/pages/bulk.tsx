@@ -19,7 +19,7 @@ import {
 import { boxOf } from '../query-box.js';
 import { asField, asOf, fromField, type TokenFilter, tokenFilterOf } from '../token-filter.js';
 import { Heading } from '../parts/document.js';
-import { Link, RestOfPage } from '../parts/frame.js';
+import { Link, PartsOfPage } from '../parts/frame.js';
 import { escapeBidi, TokenLink } from '../parts/formats.js';
 import { SuccessNotice } from '../parts/common.js';
 import { UndoForm } from './batch.js';
@@ -83,11 +83,7 @@ function progressPage({ what, count }: { what: What; count: number }) {
   const body = (
     <div className="narrow">
       <Heading title={title} path={<Link to="tokens">Tokens</Link>} />
-      {/* The style shows only the last part that has come. */}
-      <div className="last-only">
-        <p>Keep this page open until it is done.</p>
-        <RestOfPage />
-      </div>
+      <PartsOfPage />
     </div>
   );
   return { title, body };

@@ -42,7 +42,15 @@ export function ConfirmLink({ to, children, isDangerous = false }: LinkProps & {
 }
 
 /** Where the rest of a page goes that is sent while it is made (`PageView.rest`). Without scripts and styles it is invisible. */
-export const RestOfPage = () => <template id={REST_ID} />;
+const RestOfPage = () => <template id={REST_ID} />;
+
+/** How far a change of many has come: parts that are sent when they are made. The style shows only the last one that has come. */
+export const PartsOfPage = () => (
+  <div className="last-only">
+    <p>Keep this page open until it is done.</p>
+    <RestOfPage />
+  </div>
+);
 const REST_ID = 'rest-of-page';
 /** `RestOfPage` in the HTML. */
 export const REST_MARK = `<template id="${REST_ID}"></template>`;
