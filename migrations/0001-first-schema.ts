@@ -213,13 +213,14 @@ async function createUsage(schema: Schema): Promise<void> {
      ${times.join(', ')}, PRIMARY KEY (from_ms, token_id, project_id, model)`,
     inKeyOrder,
   );
-  // Why requests of the last hour failed.
+  // Why requests failed lately, in the order in which they are added up.
   await schema.createTableAs(
     'usage_causes',
     `from_ms BIGINT NOT NULL, project_id ${text(64)}, token_id ${text(64)}, cause ${text(64)},
-     ${counted(['requests'])}, PRIMARY KEY (from_ms, project_id, token_id, cause)`,
+     ${counted(['requests'])}, PRIMARY KEY (project_id, cause, token_id, from_ms)`,
     inKeyOrder,
   );
+  await schema.addIndex('usage_causes', ['from_ms', 'token_id'], 'usage_causes_time');
   // The last committed flush of each instance.
   await schema.createTableAs(
     'usage_flushes',

@@ -13,9 +13,6 @@ import type { Clock, FailureCause, IncidentFigures, RecentRequests } from './por
 import { orUnavailable } from './refusal.js';
 import { TIME_BOUNDS_MS, type UsageStatistics } from './usage.js';
 
-/** The minutes that are now, with the current one. */
-export const RECENT_MINUTES = 15;
-
 /** Fewer failures are not reported, nor is a smaller share of the requests. A refused key is, from the first failure on. */
 const LEAST_FAILURES = 3;
 const LEAST_SHARE = 0.05;

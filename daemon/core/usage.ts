@@ -47,8 +47,10 @@ const MAX_ROWS_PER_FLUSH = 1_000;
 const MAX_WAITING_ROWS = 20_000;
 // Delayed, because the database is busy during startup.
 const FIRST_REMOVAL_AFTER_MS = 600_000;
-/** The longest window of minutes, and some more, because the clocks of instances differ. */
-const MINUTES_KEPT_MS = HOUR_MS + 10 * MINUTE_MS;
+/** The minutes in which something fails now, with the current one. */
+export const RECENT_MINUTES = 15;
+/** Minutes are removed some time after they are last read, because the clocks of instances differ. */
+const REMOVED_AFTER_MS = 10 * MINUTE_MS;
 const REMOVE_MINUTES_EVERY_MS = 5 * MINUTE_MS;
 // More lines than a person reads, and about the maximum size of a response.
 const MAX_LINES = 50_000;
@@ -296,9 +298,10 @@ export class UsageStatistics {
 
   async #removeMinutes(): Promise<void> {
     const { store, clock, log } = this.#options;
-    const beforeMs = clock.now() - MINUTES_KEPT_MS;
+    const beforeMs = clock.now() - REMOVED_AFTER_MS;
+    const [minuteMs, causeMs] = [beforeMs - HOUR_MS, beforeMs - RECENT_MINUTES * MINUTE_MS];
     try {
-      while (!this.#isClosed && (await store.removeMinutesBefore(beforeMs)));
+      while (!this.#isClosed && (await store.removeMinutesBefore(minuteMs, causeMs)));
     } catch (error) {
       log.warn('cannot remove the usage of old minutes from the database, retrying in five minutes', { error });
     }

@@ -1062,11 +1062,11 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           (await database.select<{ n: number }>('SELECT COUNT(*) AS n FROM usage_minutes'))[0]!.n;
         const query: TopQuery = { by: 'token', window: '24h', sort: 'requests', limit: 10 };
         const [before, day] = [await count(), await usage.top(query, nowMs)];
-        while (await usage.removeMinutesBefore(nowMs - HOUR_MS));
+        while (await usage.removeMinutesBefore(nowMs - HOUR_MS, nowMs - HOUR_MS));
         expect(await count()).to.be.within(1, before - 1);
         const { total } = await usage.top({ ...query, window: '1h' }, nowMs);
         expect(total).to.deep.include({ counts: expected({ ...query, window: '1h' }).get('total')!.counts });
-        while (await usage.removeMinutesBefore(nowMs + HOUR_MS));
+        while (await usage.removeMinutesBefore(nowMs + HOUR_MS, nowMs + HOUR_MS));
         expect(await count()).to.equal(0);
         expect(await usage.top(query, nowMs)).to.deep.equal(day);
       });
@@ -1095,16 +1095,34 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(fromMs).to.equal(hour(4_000) + 16 * MINUTE_MS);
       const often = { ...of, tokens: 1 };
       expect(causes).to.deep.equal([
+        { ...often, cause: 'key refused', failures: 4, failuresOfToken: 4 },
         { ...often, cause: 'expired', failures: 10, tokens: 2, failuresOfToken: 8 },
         { ...often, projectId: '', tokenId: '', cause: 'unknown token', failures: 6, failuresOfToken: 6 },
-        { ...often, cause: 'key refused', failures: 4, failuresOfToken: 4 },
       ]);
       const ofProject = requests.find(({ projectId, tokenId }) => projectId === of.projectId && tokenId === '');
       expect(ofProject).to.deep.include({ requests: 34, times: times(8, 20), earlierTimes: times(3, 7) });
       const ofToken = requests.find(({ tokenId }) => tokenId === 'often');
       expect(ofToken).to.include({ projectId: of.projectId, requests: 12 });
-      while (await usage.removeMinutesBefore(nowMs + HOUR_MS));
+      while (await usage.removeMinutesBefore(nowMs + HOUR_MS, nowMs + HOUR_MS));
       expect((await usage.incidents(nowMs)).causes).to.deep.equal([]);
+    });
+
+    it('tells a refused key among many more failures, and removes the causes of very many tokens step by step', async () => {
+      const nowMs = hour(4_100) + 30 * MINUTE_MS;
+      const failing = (fields: Partial<UsageRow>) =>
+        aUsageRow(hour(4_100), { minuteMs: nowMs, outcome: 'refused', cause: 'expired', requests: 9, ...fields });
+      const rows = Array.from({ length: 1_500 }, (_, n) => failing({ projectId: `p-${n % 60}`, tokenId: `t-${n}` }));
+      const refused = { projectId: 'p-last', tokenId: 't-last', cause: 'key refused', requests: 1 };
+      await usage.add({ instanceId: randomUUID(), seq: 1, nowMs, rows: [...rows, failing(refused)] });
+      const [first, second] = (await usage.incidents(nowMs)).causes;
+      expect(first).to.include({ projectId: 'p-last', failures: 1, tokens: 1, failuresOfToken: 1 });
+      expect(second).to.include({ failures: 225, tokens: 25, failuresOfToken: 9 });
+      const left = async () => (await database.select<{ n: number }>('SELECT COUNT(*) AS n FROM usage_causes'))[0]!.n;
+      while (await usage.removeMinutesBefore(nowMs, nowMs));
+      expect(await usage.removeMinutesBefore(0, nowMs + 1)).to.equal(true);
+      expect(await left()).to.equal(501);
+      while (await usage.removeMinutesBefore(nowMs + 1, nowMs + 1));
+      expect(await left()).to.equal(0);
     });
 
     it('is counted for each project of a page, with its tokens by state and their last use', async () => {

@@ -26,7 +26,7 @@ export interface RecentRequests {
 export interface IncidentFigures {
   /** Start of the recent minutes. */
   fromMs: number;
-  /** Those with the most failures. */
+  /** Refused keys, and then those with the most failures. */
   causes: FailureCause[];
   /** Of all projects, and of the tokens in `causes`. */
   requests: RecentRequests[];

@@ -87,6 +87,10 @@ export interface UsageStore {
   incidents(nowMs: number): Promise<IncidentFigures>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;
-  /** Removes a batch of the minutes before that one; their hours stay. @returns whether there may be more to remove. */
-  removeMinutesBefore(minuteMs: number): Promise<boolean>;
+  /**
+   * Removes a batch of the minutes before the first time, and of the causes of failures before the second; hours stay.
+   *
+   * @returns whether there may be more to remove.
+   */
+  removeMinutesBefore(minuteMs: number, causeMs: number): Promise<boolean>;
 }

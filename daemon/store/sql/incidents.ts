@@ -1,20 +1,24 @@
 /** What fails and what is slow now, from the minutes of usage and the causes of failures. */
-import { RECENT_MINUTES } from '../../core/incidents.js';
+import { KEY_REFUSED } from '../../api/request-outcome.js';
 import type { FailureCause, IncidentFigures, RecentRequests } from '../../core/ports.js';
-import { HOUR_MS, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
+import { HOUR_MS, MINUTE_MS, RECENT_MINUTES, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import { USAGE_TIMES } from './tables.js';
 
 /** More than a person reads. */
 const MAX_CAUSES = 50;
 
+/** Added to a count so that counts sort like texts. */
+const COUNT_BASE = 10 ** 15;
+const COUNT_DIGITS = String(COUNT_BASE).length;
+
 interface CauseRow {
   project_id: string;
   cause: string;
-  token_id: string;
-  of_token: number;
   failures: number;
   tokens: number;
+  /** The count of the token that has most of them, beside `COUNT_BASE`, and its ID. */
+  most: string;
 }
 
 type RequestRow = { project_id: string; token_id: string; is_recent: number; requests: number } & Record<
@@ -26,22 +30,24 @@ export async function incidentFigures(on: Reader, nowMs: number): Promise<Incide
   const minuteMs = nowMs - (nowMs % MINUTE_MS);
   const fromMs = minuteMs - (RECENT_MINUTES - 1) * MINUTE_MS;
   const rows = await on.select<CauseRow>(
-    `SELECT project_id, cause, token_id, of_token, failures, tokens FROM (
-       SELECT project_id, cause, token_id, SUM(requests) AS of_token,
-         SUM(SUM(requests)) OVER (PARTITION BY project_id, cause) AS failures,
-         COUNT(*) OVER (PARTITION BY project_id, cause) AS tokens,
-         ROW_NUMBER() OVER (PARTITION BY project_id, cause ORDER BY SUM(requests) DESC, token_id) AS place
-       FROM usage_causes WHERE from_ms >= $from GROUP BY project_id, cause, token_id
-     ) c WHERE place = 1 ORDER BY failures DESC, project_id, cause LIMIT ${MAX_CAUSES}`,
-    { from: fromMs },
+    // A hundred thousand tokens may fail. The rows are read in the order of the key, so that SQLite sorts nothing: the sign keeps it from
+    // the index of times.
+    `SELECT project_id, cause, SUM(of_token) AS failures, COUNT(*) AS tokens,
+       MAX(CONCAT(${COUNT_BASE} + of_token, token_id)) AS most
+     FROM (
+       SELECT project_id, cause, token_id, SUM(requests) AS of_token
+       FROM usage_causes WHERE +from_ms >= $from GROUP BY project_id, cause, token_id
+     ) t GROUP BY project_id, cause
+     ORDER BY CASE WHEN cause = $urgent THEN 0 ELSE 1 END, failures DESC, project_id, cause LIMIT ${MAX_CAUSES}`,
+    { from: fromMs, urgent: KEY_REFUSED },
   );
   const causes = rows.map((row): FailureCause => ({
     projectId: row.project_id,
     cause: row.cause,
     failures: row.failures,
     tokens: row.tokens,
-    tokenId: row.token_id,
-    failuresOfToken: row.of_token,
+    tokenId: row.most.slice(COUNT_DIGITS),
+    failuresOfToken: Number(row.most.slice(0, COUNT_DIGITS)) - COUNT_BASE,
   }));
   return { fromMs, causes, requests: await requestsOf(on, causes, minuteMs, fromMs) };
 }

@@ -238,10 +238,10 @@ export const USAGE_MINUTE_COUNTS = columnList(minuteCounts);
 export type UsageMinute = ValuesOf<typeof USAGE_MINUTES.columns>;
 
 const causeKey = {
-  fromMs: number('from_ms'),
   projectId: text('project_id'),
-  tokenId: text('token_id'),
   cause: text('cause'),
+  tokenId: text('token_id'),
+  fromMs: number('from_ms'),
 };
 /** Failures by minute and cause. */
 export const USAGE_CAUSES = new Table('usage_causes', { ...causeKey, requests: usageCounts.requests });

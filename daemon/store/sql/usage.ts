@@ -134,28 +134,28 @@ export class SqlUsage implements UsageStore {
     return true;
   }
 
-  async removeMinutesBefore(minuteMs: number): Promise<boolean> {
+  async removeMinutesBefore(minuteMs: number, causeMs: number): Promise<boolean> {
     const hasMore = [
-      await this.#removeMinutes('usage_minutes', 'token_id', minuteMs),
-      await this.#removeMinutes('usage_causes', 'project_id', minuteMs),
+      await this.#removeMinutes('usage_minutes', minuteMs),
+      await this.#removeMinutes('usage_causes', causeMs),
     ];
     return hasMore.includes(true);
   }
 
-  /** @param second the second column of the table's key. */
-  async #removeMinutes(table: string, second: string, minuteMs: number): Promise<boolean> {
-    const oldest = await this.#database.select<{ from_ms: number; key_part: string }>(
-      `SELECT from_ms, ${second} AS key_part FROM ${table} WHERE from_ms < $before ORDER BY from_ms, ${second} LIMIT ${DELETE_BATCH}`,
+  /** A token has few rows in a minute, so that a batch is hardly larger than its rows. */
+  async #removeMinutes(table: string, minuteMs: number): Promise<boolean> {
+    const oldest = await this.#database.select<{ from_ms: number; token_id: string }>(
+      `SELECT from_ms, token_id FROM ${table} WHERE from_ms < $before ORDER BY from_ms, token_id LIMIT ${DELETE_BATCH}`,
       { before: minuteMs },
     );
     const last = oldest.at(-1);
-    if (last)
-      await this.#database.transact((tx) =>
-        tx.execute(
-          `DELETE FROM ${table} WHERE from_ms <= $from_ms AND (from_ms < $from_ms OR ${second} <= $key_part)`,
-          { ...last },
-        ),
-      );
+    if (last) {
+      // Two statements, each of which reads only what it deletes: one condition for both would read all of the last minute.
+      await this.#database.transact(async (tx) => {
+        await tx.execute(`DELETE FROM ${table} WHERE from_ms < $from_ms`, { from_ms: last.from_ms });
+        await tx.execute(`DELETE FROM ${table} WHERE from_ms = $from_ms AND token_id <= $token_id`, { ...last });
+      });
+    }
     return oldest.length === DELETE_BATCH;
   }
 }
