@@ -22,7 +22,7 @@ import { listed } from '../listing.js';
 import { lostSecret, type Output } from '../output.js';
 import { queryIn } from '../query.js';
 import { defaultProject, onlyActiveProject } from './issuing.js';
-import { MAX_FILE_BYTES, MAX_ROWS, RowProblems, type RowValues, tokenRows } from './token-rows.js';
+import { MAX_FILE_BYTES, MAX_ROWS, placeOf, RowProblems, type RowValues, tokenRows } from './token-rows.js';
 
 export interface ManyWanted extends RowValues {
   from?: string | undefined;
@@ -98,21 +98,21 @@ async function planOfRows({ file, rows }: ReadRows, client: ManagementClient, in
   const { options, output } = invocation;
   const problems = new RowProblems(file);
   const known = new Known(client, await allProjects(client));
-  const all = rows.map(({ line, values }) => ({ line, wanted: { ...pick(options), ...values } }));
+  const all = rows.map(({ line, values }) => ({ line, values, wanted: { ...pick(options), ...values } }));
   const needsProject = all.some(({ wanted }) => wanted.projectId === undefined && wanted.like === undefined);
   const fallback = needsProject ? (defaultProject(invocation) ?? (await onlyActiveProject(client, output))) : undefined;
   const tokens: Planned[] = [];
-  for (const { line, wanted } of all) {
-    let column = 'like';
+  for (const { line, values, wanted } of all) {
+    let key: 'like' | 'projectId' = 'like';
     try {
       const template = wanted.like === undefined ? null : await known.template(wanted.like);
-      column = 'project';
+      key = 'projectId';
       const own = wanted.projectId ?? (template === null ? fallback : undefined);
       const project = await known.activeProject(own ?? template?.project_id ?? '');
       tokens.push({ line, ...plannedOf(wanted, template, project, own !== undefined) });
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      problems.add(line, column, error.message);
+      problems.add(line, placeOf(key, values, options), error.message);
     }
   }
   problems.check();

@@ -31,6 +31,14 @@ const shortNameOf = (name: string): string => name.replace(/-id$/, '');
 /** The names of the columns, for help. */
 export const ROW_COLUMNS: readonly string[] = Object.values(OPTIONS).map((option) => shortNameOf(nameOf(option)));
 
+const columnOf = (key: Key): string => `column ${shortNameOf(nameOf(OPTIONS[key]))}`;
+
+/** Where the value for a row is from; null for a default. */
+export function placeOf(key: Key, row: RowValues, options: RowValues): string | null {
+  if (row[key] !== undefined) return columnOf(key);
+  return options[key] === undefined ? null : `option --${nameOf(OPTIONS[key])}`;
+}
+
 /** Names are written as options are, or as fields of the API: `max_requests`. */
 function keyOf(title: string): Key | undefined {
   const name = shortNameOf(title.trim().toLowerCase().replaceAll(/[_ ]/g, '-'));
@@ -46,8 +54,9 @@ export class RowProblems {
     this.#file = file;
   }
 
-  add(line: number, column: string | null, message: string): void {
-    this.#found.push(`line ${line}${column === null ? '' : `, column ${column}`}: ${message}`);
+  /** @param place the column, or the option of the command that has the value. */
+  add(line: number, place: string | null, message: string): void {
+    this.#found.push(`line ${line}${place === null ? '' : `, ${place}`}: ${message}`);
   }
 
   /** @throws {Failure} with the first few, if there are any. */
@@ -70,11 +79,11 @@ export function tokenRows(text: string, file: string): TokenRow[] {
     throw usage(`${file} is empty`, { advice: `Its first line names the columns: ${ROW_COLUMNS.join(',')}` });
   const keys = header.cells.map((title, at) => {
     const key = keyOf(title);
-    if (key === undefined) problems.add(header.line, String(at + 1), unknownColumn(title));
+    if (key === undefined) problems.add(header.line, `column ${at + 1}`, unknownColumn(title));
     return key;
   });
   const twice = keys.find((key, at) => key !== undefined && keys.indexOf(key) !== at);
-  if (twice !== undefined) problems.add(header.line, shortNameOf(nameOf(OPTIONS[twice])), 'the column occurs twice');
+  if (twice !== undefined) problems.add(header.line, columnOf(twice), 'the column occurs twice');
   problems.check();
   if (rows.length === 0) throw usage(`${file} has no rows after the names of the columns`);
   if (rows.length > MAX_ROWS) throw usage(`${file} has more than ${MAX_ROWS} rows`, { advice: 'Split it' });
@@ -86,7 +95,7 @@ export function tokenRows(text: string, file: string): TokenRow[] {
     const values = cells.map((cell, at) => {
       const key = keys[at] as Key;
       const { value, problem } = parsed(key, cell);
-      if (problem !== undefined) problems.add(line, shortNameOf(nameOf(OPTIONS[key])), problem);
+      if (problem !== undefined) problems.add(line, columnOf(key), problem);
       return [key, value] as const;
     });
     return { line, values: Object.fromEntries(values) };

@@ -195,6 +195,16 @@ describe('llmp token generate, of many tokens', () => {
       });
     }
 
+    it('names the option, not a column, if a value that does not fit is from the command', async () => {
+      const { exitCode, err } = await issue('name,project\nana,web\n', '--like', 'nobody');
+      expect({ exitCode, err }).to.deep.include({ exitCode: 2 });
+      expect(err).to.contain('line 2, option --like: no token has');
+      expect((await issue('name\nana\n', '--project-id', 'wep')).err).to.contain(
+        'line 2, option --project-id: no project has',
+      );
+      expect((await issue('name\nana\n', '--project-id', 'web')).exitCode).to.equal(0);
+    });
+
     it('refuses what is not text, and more rows or bytes than it reads', async () => {
       const refused = async (path: string, ...args: string[]) => {
         const { exitCode, err } = await here(['token', 'generate', '--from', path, '--yes', ...args]);
