@@ -779,6 +779,35 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       }
     });
 
+    it('of a very large batch are passed, so that the records before and among them are on the same page', async () => {
+      const [projectId, batch] = [randomUUID(), randomUUID()];
+      const members = 21_000;
+      const [firstMs, firstSeq] = [NOW + 1_000 * HOUR, 10_000_000];
+      const others = [-1, members / 2, members];
+      const rows = Array.from({ length: members + 2 }, (_, n) => {
+        const isOther = others.includes(n - 1);
+        const [tokenId, of] = isOther ? ['NULL', 'NULL'] : [`'t-${n}'`, `'${batch}'`];
+        return `('${randomUUID()}', ${firstMs + n}, ${firstSeq + n}, 'token.revoke', 'success', 'cli', '${projectId}', ${tokenId}, ${of})`;
+      });
+      await database.transact(async (tx) => {
+        for (let at = 0; at < rows.length; at += 1_000)
+          await tx.execute(
+            `INSERT INTO audit (id, recorded_at, seq, action, outcome, actor, project_id, token_id, batch)
+             VALUES ${rows.slice(at, at + 1_000).join(', ')}`,
+          );
+      });
+      const before = database.statements;
+      const filter = { projectId, isGrouped: true };
+      const { rows: listed, next } = await records.auditRecords(filter, { limit: 10, after: null });
+      expect(listed.map(({ count }) => count)).to.deep.equal([null, members - 1, null, null]);
+      expect(listed[1]).to.include({ projectId, tokenId: null, batch });
+      expect(next).to.equal(null);
+      const last = { value: firstMs + members / 2, id: `c${String(firstSeq + members / 2).padStart(16, '0')}` };
+      expect((await records.auditRecords(filter, { limit: 10, after: last })).rows).to.have.length(1);
+      expect(database.statements - before).to.be.lessThan(50);
+      await database.transact((tx) => tx.execute('DELETE FROM audit WHERE seq >= $firstSeq', { firstSeq }));
+    });
+
     it('of a reactivation and of a revocation of all tokens are in the order in which they take effect', async () => {
       const project = await aProject();
       const { id } = await aToken({}, project.id);

@@ -63,34 +63,62 @@ async function listChanges(on: Reader, filter: AuditFilter, most: number, after:
   const rows = await (isSearched ? searchChanges(on, filter, most, position) : scanChanges(on, filter, most, position));
   const found = rows.map((row) => ({
     record: namedRecordOf(row),
-    position: { value: row.recorded_at, id: `c${String(row.seq).padStart(DIGITS, '0')}` },
+    position: positionOf(row),
   }));
   return { found, end: null };
 }
+
+const positionOf = ({ recorded_at: value, seq }: { recorded_at: number; seq: number }): Position => ({
+  value,
+  id: `c${String(seq).padStart(DIGITS, '0')}`,
+});
 
 const MEMBERS_PER_READ = 1_000;
 /** A page of few batches with very many members ends early. */
 const MAX_READS = 20;
 
-/** Reads all records, and leaves out those of a batch that is listed before. */
+/** Leaves out the records of a batch that is listed before. Those that follow one another are passed without reading them. */
 async function listBatches(on: Reader, filter: AuditFilter, most: number, after: Position | null): Promise<Changes> {
   const found: PositionedRecord[] = [];
   const seen = new Set<string>();
+  const wanted = filter.batch === undefined ? most : 1;
   let end = after;
   for (let reads = 0; reads < MAX_READS; reads += 1) {
-    const { found: members } = await listChanges(on, filter, Math.max(most, MEMBERS_PER_READ), end);
+    const limit = reads === 0 ? most : Math.max(most, MEMBERS_PER_READ);
+    const { found: members } = await listChanges(on, filter, limit, end);
     for (const member of members) {
       const { batch } = member.record;
-      end = member.position;
       if (batch !== null && seen.has(batch)) continue;
       if (batch !== null) seen.add(batch);
       if (batch !== null && after !== null && (await isOnEarlierPage(on, { ...filter, batch }, after))) continue;
       found.push(member);
-      if (found.length === most) return { found: await summed(on, found), end: null };
+      if (found.length === wanted) return { found: await summed(on, found), end: null };
     }
-    if (members.length < MEMBERS_PER_READ) return { found: await summed(on, found), end: null };
+    const last = members.at(-1);
+    if (!last || members.length < limit) return { found: await summed(on, found), end: null };
+    end = await afterRun(on, last);
   }
   return { found: await summed(on, found), end };
+}
+
+/** The position of the last record of a batch if, from this record on, no others are among its records; otherwise of this record. */
+async function afterRun(on: Reader, { record: { batch }, position }: PositionedRecord): Promise<Position> {
+  if (batch === null) return position;
+  const [oldest] = await on.select<{ recorded_at: number; seq: number }>(
+    `SELECT a.recorded_at, a.seq FROM audit a ${on.dialect.indexHint('audit_batch')} WHERE a.batch = $batch
+     ORDER BY a.recorded_at, a.seq LIMIT 1`,
+    { batch },
+  );
+  if (!oldest) return position;
+  const bind = { ...positionBind(position), firstMs: oldest.recorded_at, firstSeq: oldest.seq };
+  const rest = `${IS_AFTER} AND a.recorded_at >= $firstMs AND (a.recorded_at > $firstMs OR a.seq >= $firstSeq)`;
+  const [counts] = await on.select<{ own: number; found: number }>(
+    `SELECT
+       (SELECT COUNT(*) FROM audit a ${on.dialect.indexHint('audit_batch')} WHERE a.batch = $batch AND ${rest}) AS own,
+       (SELECT COUNT(*) FROM audit a ${on.dialect.indexHint('audit_place')} WHERE ${rest}) AS found`,
+    { ...bind, batch },
+  );
+  return counts?.own === counts?.found ? positionOf(oldest) : position;
 }
 
 async function isOnEarlierPage(on: Reader, ofBatch: AuditFilter, after: Position): Promise<boolean> {
@@ -102,21 +130,24 @@ async function isOnEarlierPage(on: Reader, ofBatch: AuditFilter, after: Position
 
 /** Turns the records of batches into what all records of the batch have in common, with their number. */
 async function summed(on: Reader, found: readonly PositionedRecord[]): Promise<PositionedRecord[]> {
-  const batches = found.flatMap(({ record }) => record.batch ?? []);
-  if (batches.length === 0) return [...found];
-  const rows = await on.select<{ batch: string; records: number; tokens: number; projects: number }>(
-    `SELECT a.batch, COUNT(*) AS records, COUNT(DISTINCT a.token_id) AS tokens, COUNT(DISTINCT a.project_id) AS projects
-     FROM ${on.dialect.rowsIn('audit a', 'a.batch', '$batches')} GROUP BY a.batch`,
-    { batches: JSON.stringify(batches) },
+  const ids = found.flatMap(({ record }) => (record.batch === null ? [] : record.id));
+  if (ids.length === 0) return [...found];
+  const hasOther = (column: string) =>
+    `CASE WHEN EXISTS (SELECT o.id FROM audit o WHERE o.batch = a.batch AND o.${column} <> a.${column}) THEN 1 ELSE 0 END`;
+  const rows = await on.select<{ id: string; records: number; more_tokens: number; more_projects: number }>(
+    `SELECT a.id, (SELECT COUNT(*) FROM audit o WHERE o.batch = a.batch) AS records,
+       ${hasOther('token_id')} AS more_tokens, ${hasOther('project_id')} AS more_projects
+     FROM ${on.dialect.rowsIn('audit a', 'a.id', '$ids')}`,
+    { ids: JSON.stringify(ids) },
   );
-  const sums = new Map(rows.map((row) => [row.batch, row]));
+  const sums = new Map(rows.map((row) => [row.id, row]));
   return found.map((one) => {
-    const { records = 1, tokens = 1, projects = 1 } = sums.get(one.record.batch ?? '') ?? {};
+    const { records, more_tokens, more_projects } = sums.get(one.record.id) ?? NO_OTHERS;
     if (records === 1) return one;
     const record = {
       ...one.record,
-      ...(tokens > 1 && { tokenId: null, tokenName: null, obfuscated: null }),
-      ...(projects > 1 && { projectId: null, projectName: null }),
+      ...(more_tokens === 1 && { tokenId: null, tokenName: null, obfuscated: null }),
+      ...(more_projects === 1 && { projectId: null, projectName: null }),
       requestId: null,
       count: records,
       details: null,
@@ -124,6 +155,10 @@ async function summed(on: Reader, found: readonly PositionedRecord[]): Promise<P
     return { ...one, record };
   });
 }
+
+const NO_OTHERS = { records: 1, more_tokens: 0, more_projects: 0 };
+
+const IS_AFTER = 'a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)';
 
 /** Bind values for the changes after a position: those of its time with a lower number, and all earlier ones. */
 function positionBind({ value, id }: Position): { atMs: number; seq: number } {
@@ -163,7 +198,7 @@ function scanChanges(
   if (actor !== undefined) where.and('a.actor = $actor', { actor });
   if (outcome !== undefined) where.and('a.outcome = $outcome', { outcome });
   for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
-  if (position) where.and('a.recorded_at <= $atMs AND (a.recorded_at < $atMs OR a.seq < $seq)', position);
+  if (position) where.and(IS_AFTER, position);
   const index = indexFor(filter);
   return on.select<NamedRecordColumns>(
     `SELECT ${NAMED_RECORD} FROM audit a ${on.dialect.indexHint(index)} ${where.sql}
