@@ -146,6 +146,9 @@ async function createAudit(schema: Schema): Promise<void> {
   for (const [name, columns] of Object.entries(orders)) {
     await schema.addIndex('audit', [...columns, 'recorded_at', 'seq'], `audit_${name}`);
   }
+  // What was changed of a project, or of all its tokens, since.
+  const ofProjects = { where: 'token_id IS NULL' };
+  await schema.addIndex('audit', ['project_id', 'token_id', 'seq'], 'audit_of_projects', ofProjects);
 
   // Word index for searching, see daemon/store/sql/audit-words.ts. It contains no texts, only which records contain a word.
   if (schema.dialect === 'sqlite') {

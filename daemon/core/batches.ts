@@ -77,7 +77,9 @@ export class Batches {
     const result: BatchUndone = { batch: undo.batch, undone: [], skipped: [], next: null };
     let last = after;
     for (const [index, member] of members.entries()) {
-      if (index === MAX_UNDONE || clock.monotonic() > until) return { ...result, next: last };
+      // At least one, or a caller that continues would never come further.
+      const isLate = index > 0 && clock.monotonic() > until;
+      if (index === MAX_UNDONE || isLate) return { ...result, next: last };
       const { tokenId, projectId } = member;
       const skipped = await this.#undoOne(member, undo, allow);
       if (skipped) result.skipped.push({ tokenId, projectId, ...skipped });

@@ -1,6 +1,6 @@
 /** What batches have changed, and what was changed since, for undoing them. */
 import type { BatchMember, ChangedSubject, NumberedRecord } from '../../core/ports.js';
-import type { Bind, Reader } from './database.js';
+import type { Reader } from './database.js';
 import { RECORD, type RecordColumns } from './tables.js';
 
 export async function batchMembers(on: Reader, batch: string, after: number, limit: number): Promise<BatchMember[]> {
@@ -19,17 +19,18 @@ export async function recordsSince(
   seq: number,
   limit: number,
 ): Promise<NumberedRecord[]> {
-  const select = async (index: string, condition: string, bind: Bind): Promise<NumberedRecord[]> => {
-    const rows = await on.select<RecordColumns>(
-      `SELECT ${RECORD.list} FROM audit a ${on.dialect.indexHint(index)}
-       WHERE ${condition} AND a.seq >= $seq AND a.outcome = 'success' ORDER BY a.seq LIMIT ${Math.trunc(limit)}`,
-      { ...bind, seq },
-    );
-    return rows.map(RECORD.of);
-  };
+  const selected = (index: string, condition: string) =>
+    `SELECT ${RECORD.list} FROM audit a ${on.dialect.indexHint(index)}
+     WHERE ${condition} AND a.seq >= $seq AND a.outcome = 'success'`;
   const ofProject = 'a.project_id = $projectId AND a.token_id IS NULL';
-  if (tokenId === null) return select('audit_seq', ofProject, { projectId });
-  const own = await select('audit_token', 'a.token_id = $tokenId', { tokenId });
-  const all = await select('audit_seq', `${ofProject} AND a.action = 'token.revoke_all'`, { projectId });
-  return [...own, ...all].sort((one, other) => one.seq - other.seq).slice(0, limit);
+  const rows = await on.select<RecordColumns>(
+    `${
+      tokenId === null
+        ? selected('audit_of_projects', ofProject)
+        : `${selected('audit_token', 'a.token_id = $tokenId')}
+           UNION ALL ${selected('audit_of_projects', `${ofProject} AND a.action = 'token.revoke_all'`)}`
+    } ORDER BY seq LIMIT ${Math.trunc(limit)}`,
+    { projectId, seq, ...(tokenId !== null && { tokenId }) },
+  );
+  return rows.map(RECORD.of);
 }

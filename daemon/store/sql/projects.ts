@@ -31,6 +31,7 @@ export function lockedProject(tx: SqlTransaction, id: string): Promise<Project |
 
 /** The same for the project of a token. */
 export async function lockedProjectOf(tx: SqlTransaction, tokenId: string): Promise<void> {
+  if (tx.dialect.forUpdate === '') return;
   const ofToken = '(SELECT t.project_id FROM tokens t WHERE t.id = $tokenId)';
   await tx.select(`SELECT id FROM projects WHERE id = ${ofToken} ${tx.dialect.forUpdate}`, { tokenId }, 'usual');
 }

@@ -198,10 +198,13 @@ class SqlChangeTransaction implements ChangeTransaction {
 
   async record(record: AuditRecord, change?: Change): Promise<number> {
     // The row is locked until COMMIT: the numbers have no gaps and follow the order of commits.
-    await this.#tx.execute('UPDATE change_seq SET seq = seq + 1 WHERE id = 1');
     const { tokenId, projectId } = record;
+    const columns = `seq, ${namesOf('$tokenId', '$projectId')}`;
+    const next = 'UPDATE change_seq SET seq = seq + 1 WHERE id = 1';
+    const { supportsReturning } = this.#tx.dialect;
+    if (!supportsReturning) await this.#tx.execute(next);
     const [assigned] = await this.#tx.select<NameColumns & { seq: number }>(
-      `SELECT seq, ${namesOf('$tokenId', '$projectId')} FROM change_seq WHERE id = 1`,
+      supportsReturning ? `${next} RETURNING ${columns}` : `SELECT ${columns} FROM change_seq WHERE id = 1`,
       { tokenId, projectId },
     );
     if (!assigned)

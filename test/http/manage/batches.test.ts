@@ -254,6 +254,23 @@ describe('a batch of changes', () => {
     expect(await areActive(all)).not.to.include(false);
   });
 
+  it('is undone further by each request, also if its members are found late', async () => {
+    const all = await tokens(2);
+    const batch = await revoked(all);
+    const { records } = daemon.daemon.stores;
+    const find = records.batchMembers.bind(records);
+    records.batchMembers = async (...given) => {
+      const found = await find(...given);
+      daemon.clock.advance(6_000);
+      return found;
+    };
+    const first = await undo(batch);
+    expect(first.undone).to.have.length(1);
+    const rest = await undo(batch, first.batch, { cursor: first.next });
+    expect(rest).to.deep.include({ next: null });
+    expect(await areActive(all)).not.to.include(false);
+  });
+
   it('needs valid IDs', async () => {
     problemOf(await daemon.manage('POST', `/manage/batches/${UNKNOWN}/undo`, {}), 404, 'not_found');
     problemOf(await daemon.manage('POST', '/manage/batches/nonsense/undo', {}), 404, 'not_found');
