@@ -11,7 +11,7 @@
  * is logged.
  */
 import { createHash } from 'node:crypto';
-import { causeOf } from '../api/request-outcome.js';
+import { causeOf, KEY_REFUSED } from '../api/request-outcome.js';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { RequestEnded } from './events.js';
 import { failureKindOf, wasCut } from './failure-kind.js';
@@ -280,7 +280,7 @@ export class UsageStatistics {
   /** What fails and what is slow now, including what is not written yet. @throws {StoreUnavailable} */
   async incidents(): Promise<IncidentFigures> {
     await this.flush();
-    return this.#options.store.incidents(this.#options.clock.now());
+    return this.#options.store.incidents(this.#options.clock.now(), KEY_REFUSED);
   }
 
   /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */

@@ -1120,7 +1120,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const instances = [randomUUID(), randomUUID()];
       for (const [n, instanceId] of instances.entries())
         await usage.add({ instanceId, seq: 1, nowMs, rows: rows.filter((_, i) => i % 2 === n) });
-      const { fromMs, causes, requests } = await usage.incidents(nowMs);
+      const { fromMs, causes, requests } = await usage.incidents(nowMs, 'key refused');
       expect(fromMs).to.equal(hour(4_000) + 16 * MINUTE_MS);
       const often = { ...of, tokens: 1 };
       expect(causes).to.deep.equal([
@@ -1133,7 +1133,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const ofToken = requests.find(({ tokenId }) => tokenId === 'often');
       expect(ofToken).to.include({ projectId: of.projectId, requests: 12 });
       while (await usage.removeMinutesBefore(nowMs + HOUR_MS, nowMs + HOUR_MS));
-      expect((await usage.incidents(nowMs)).causes).to.deep.equal([]);
+      expect((await usage.incidents(nowMs, 'key refused')).causes).to.deep.equal([]);
     });
 
     it('tells a refused key among many more failures, and removes the causes of very many tokens step by step', async () => {
@@ -1143,7 +1143,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const rows = Array.from({ length: 1_500 }, (_, n) => failing({ projectId: `p-${n % 60}`, tokenId: `t-${n}` }));
       const refused = { projectId: 'p-last', tokenId: 't-last', cause: 'key refused', requests: 1 };
       await usage.add({ instanceId: randomUUID(), seq: 1, nowMs, rows: [...rows, failing(refused)] });
-      const [first, second] = (await usage.incidents(nowMs)).causes;
+      const [first, second] = (await usage.incidents(nowMs, 'key refused')).causes;
       expect(first).to.include({ projectId: 'p-last', failures: 1, tokens: 1, failuresOfToken: 1 });
       expect(second).to.include({ failures: 225, tokens: 25, failuresOfToken: 9 });
       const left = async () => (await database.select<{ n: number }>('SELECT COUNT(*) AS n FROM usage_causes'))[0]!.n;

@@ -26,7 +26,7 @@ export interface RecentRequests {
 export interface IncidentFigures {
   /** Start of the recent minutes. */
   fromMs: number;
-  /** Refused keys, and then those with the most failures. */
+  /** Those with the most failures, after the urgent ones. */
   causes: FailureCause[];
   /** Of all projects, and of the tokens in `causes`. */
   requests: RecentRequests[];

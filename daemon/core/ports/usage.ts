@@ -83,8 +83,8 @@ export interface UsageStore {
   report(query: UsageQuery, limit: number): Promise<UsageLine[]>;
   /** The first tokens, projects or models of a window that ends at that time. */
   top(query: TopQuery, nowMs: number): Promise<TopPart>;
-  /** What fails and what is slow at that time. */
-  incidents(nowMs: number): Promise<IncidentFigures>;
+  /** What fails and what is slow at that time. @param urgentCause comes before causes with more failures. */
+  incidents(nowMs: number, urgentCause: string): Promise<IncidentFigures>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;
   /**

@@ -1,5 +1,4 @@
 /** What fails and what is slow now, from the minutes of usage and the causes of failures. */
-import { KEY_REFUSED } from '../../api/request-outcome.js';
 import type { FailureCause, IncidentFigures, RecentRequests } from '../../core/ports.js';
 import { HOUR_MS, MINUTE_MS, RECENT_MINUTES, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
@@ -26,7 +25,7 @@ type RequestRow = { project_id: string; token_id: string; is_recent: number; req
   number
 >;
 
-export async function incidentFigures(on: Reader, nowMs: number): Promise<IncidentFigures> {
+export async function incidentFigures(on: Reader, nowMs: number, urgentCause: string): Promise<IncidentFigures> {
   const minuteMs = nowMs - (nowMs % MINUTE_MS);
   const fromMs = minuteMs - (RECENT_MINUTES - 1) * MINUTE_MS;
   const rows = await on.select<CauseRow>(
@@ -39,7 +38,7 @@ export async function incidentFigures(on: Reader, nowMs: number): Promise<Incide
        FROM usage_causes WHERE +from_ms >= $from GROUP BY project_id, cause, token_id
      ) t GROUP BY project_id, cause
      ORDER BY CASE WHEN cause = $urgent THEN 0 ELSE 1 END, failures DESC, project_id, cause LIMIT ${MAX_CAUSES}`,
-    { from: fromMs, urgent: KEY_REFUSED },
+    { from: fromMs, urgent: urgentCause },
   );
   const causes = rows.map((row): FailureCause => ({
     projectId: row.project_id,

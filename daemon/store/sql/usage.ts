@@ -98,8 +98,8 @@ export class SqlUsage implements UsageStore {
     return topOfUsage(this.#database, query, nowMs);
   }
 
-  incidents(nowMs: number): Promise<IncidentFigures> {
-    return incidentFigures(this.#database, nowMs);
+  incidents(nowMs: number, urgentCause: string): Promise<IncidentFigures> {
+    return incidentFigures(this.#database, nowMs, urgentCause);
   }
 
   async removeBefore(dayMs: number): Promise<boolean> {
