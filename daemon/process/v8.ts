@@ -31,12 +31,11 @@ const PRETENURING_OFF = '--no-allocation-site-pretenuring';
 const FILL_UP = '--minor-gc-task-trigger=95';
 
 /**
- * Maglev, V8's mid-tier compiler, which V8 12 (Node.js 22) turned on, does not inline. glibc keeps the memory that compilations needed: with inlining
- * a daemon under load takes 25 MB more on Node.js 24, and 5 MB more on 26. Warm, a chat takes 4 % less CPU time without it; in the first seconds of
- * load there is no difference beyond 8 %. Without Maglev 15 MB less would do, but in these seconds a chat takes 1.4 times the CPU time on 24, and 1.7
- * times on 26.
+ * Without Maglev, V8's mid-tier compiler, which V8 12 (Node.js 22) turned on. glibc keeps the memory that compilations needed: with Maglev a
+ * daemon under load takes 11 MB more on Node.js 24, and 28 MB more on 26. Only the first four seconds of load are slower without it: a chat takes
+ * up to twice the CPU time there, until TurboFan has compiled the same functions.
  */
-const LESS_INLINING = '--no-maglev-inlining';
+const NO_MAGLEV = '--no-maglev';
 
 /**
  * WebAssembly here is the parser of responses in undici. While its one large function is optimized, that takes 38 MB, with unrolled loops, and 27 MB
@@ -52,7 +51,7 @@ const NO_GROWTH = 1;
 export const V8_FLAGS: readonly string[] = [
   PRETENURING_OFF,
   FILL_UP,
-  LESS_INLINING,
+  NO_MAGLEV,
   NO_UNROLLED_LOOPS,
   growthFactor(NO_GROWTH),
 ];
