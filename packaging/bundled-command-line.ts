@@ -112,6 +112,12 @@ function replace(path: string, content: string, mode = 0o644): void {
 }
 
 /**
+ * So the same program has the same cache: the seed is constant, and V8 does nothing in parallel and drops no function that was not called
+ * for a while. See code-cache.ts.
+ */
+export const CACHE_OPTIONS = ['--predictable', '--hash-seed=1', '--no-flush-bytecode'];
+
+/**
  * Writes the code cache of a bundle beside it, for one release and architecture of Node.js.
  *
  * @param node the command that runs this Node.js. @returns false if the code cache could not be created: the program then starts without it.
@@ -120,8 +126,7 @@ export function cacheCode(
   program: string,
   [command, ...options]: readonly [string, ...string[]] = [process.execPath],
 ): boolean {
-  // So the same program has the same cache: the seed is constant, and V8 does nothing in parallel. See code-cache.ts.
-  const args = [...options, '--predictable', '--hash-seed=1', join(import.meta.dirname, 'code-cache.js'), program];
+  const args = [...options, ...CACHE_OPTIONS, join(import.meta.dirname, 'code-cache.js'), program];
   const { status } = spawnSync(command, args, {
     stdio: ['ignore', 'ignore', 'inherit'],
     timeout: 300_000, // An emulator takes ten times as long.
