@@ -77,6 +77,7 @@ export const EVENT_COLUMNS = columnsOf<WireEvent>()({
     shownBy: IN_TERMINALS,
     rank: 2,
     width: [14, 24],
+    keepsWidth: true,
     key: 'token',
     isSearched: true,
     // A change of all tokens of a project has no token.
@@ -106,8 +107,8 @@ export const EVENT_COLUMNS = columnsOf<WireEvent>()({
     title: 'Request',
     what: 'method and path, or what was changed and by whom',
     shownBy: IN_TERMINALS,
-    rank: 3,
-    width: [14, 36],
+    rank: 2,
+    width: [12, 36],
     key: 'kind',
     isSearched: true,
     cell: (event) => text(isRequest(event) ? `${event.method} ${event.path}` : changeShown(event)),

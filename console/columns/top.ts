@@ -92,8 +92,8 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
     kinds: {
       title: 'Failure kinds',
       what: 'failures by kind; refused: by llmp',
-      rank: 7,
-      width: [16, 48],
+      rank: 6,
+      width: [24, 48],
       cell: (row) => ({ kind: 'counts', counts: failureKinds(row) }),
     },
     model_tokens: {
@@ -126,7 +126,7 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
     last_use: {
       title: 'Last used',
       what: 'time since the last request',
-      rank: 6,
+      rank: 7,
       width: 9,
       sort: 'last_used',
       cell: (row, nowMs) => ({ kind: 'distance', at: row.last_used_at, words: lastUseShown(by, window, row, nowMs) }),

@@ -2,6 +2,7 @@
 import { keyOf } from '../keys/press.js';
 import { exact } from '../../daemon/api/formats.js';
 import { cut, inRole, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { problems } from '../state/overview.js';
 import { countOf as viewCountOf, shownView, tabbedViews } from '../state/saved-views.js';
 import { filterOf } from '../state/navigation.js';
 import type { SavedView } from '../state/saved.js';
@@ -82,9 +83,21 @@ function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): TabEntry[]
     const name = how !== 'numbered' || isShown ? ` ${LABELS[tab]}` : '';
     const words = `${at + 1}${name}`;
     const count = how === 'counted' ? countOf(state, tab) : '';
-    const line = strip(text(` ${words} `, isShown ? 'current' : 'plain'), count !== '' && text(`${count} `, 'faint'));
+    const line = strip(
+      text(` ${words} `, isShown ? 'current' : 'plain'),
+      tab === 'overview' && problemsSign(state),
+      count !== '' && text(`${count} `, 'faint'),
+    );
     return { of: tab, line };
   });
+}
+
+/** How much is wrong, which every screen shows. */
+function problemsSign(state: State): Strip {
+  const all = problems(state);
+  if (all.length === 0) return [];
+  const failing = all.some(({ isFailure }) => isFailure);
+  return strip(text(`${failing ? '✗' : '▲'}${exact(all.length)} `, failing ? 'bad' : 'warning'));
 }
 
 /** The saved views, after the screens. @param columns the most for a name. */

@@ -22,7 +22,7 @@ export const EventsScreen = ({ state }: { state: State }) => (
     columns={shownColumns(state, 'events', EVENT_COLUMNS, {
       filter: state.events.filter,
       own: {
-        time: { minWidth: state.size.columns < WIDE_COLUMNS ? 8 : 11 },
+        time: { minWidth: 8, maxWidth: state.size.columns < WIDE_COLUMNS ? 8 : 11, isWhole: true },
         why: { minWidth: 9 },
         status: { show: status },
       },

@@ -13,12 +13,13 @@ import { Drawing } from '../parts/drawing.js';
 import { selected } from '../parts/list.js';
 import { EDGES, EmptyPane, Pane } from '../parts/pane.js';
 import { stateMark } from '../parts/cells.js';
-import { between, fitted, joined, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { between, fitted, joined, type Piece, strip, type Strip, text, widthOf, wrapped } from '../parts/strip.js';
 import { problems, selectionIn, worst } from '../state/overview.js';
 import { projectName } from '../state/projects.js';
 import { areaOf } from '../state/rows.js';
 import { daemonNow, type State } from '../state/state.js';
 import { hourChart, hoursOf, stepChart, totals } from './hours.js';
+import { signOf } from './problem-line.js';
 import { loadingText } from './tokens.js';
 
 /** A framed section of the screen. */
@@ -187,8 +188,6 @@ function problemLines(all: readonly Problem[], columns: number, each: number): S
   });
 }
 
-const signOf = ({ isFailure }: Problem) => (isFailure ? text('✗ ', 'bad') : text('▲ ', 'warning'));
-
 const PROBLEM_COLUMNS: readonly ListColumn<Problem>[] = [
   {
     title: '',
@@ -333,9 +332,12 @@ function trafficSection({ overview: { lastHour } }: State, { requests }: WireSta
       if (!lastHour) return [now];
       const { total } = lastHour;
       const done = strip(text(exact(total.requests), 'strong'), ' in the hour');
-      const failed = strip(text(failuresShown(total), total.errors > 0 ? 'bad' : 'plain'));
-      const hasRoom = widthOf(done) + 2 + widthOf(failed) <= columns;
-      const sums = hasRoom ? [strip(done, '  ', failed)] : [done, failed];
+      const role = total.errors > 0 ? 'bad' : 'plain';
+      const failed = failuresShown(total);
+      const hasRoom = widthOf(done) + 2 + text(failed).width <= columns;
+      const sums = hasRoom
+        ? [strip(done, '  ', text(failed, role))]
+        : [done, ...wrapped(failed, columns).map((line) => strip(text(line, role)))];
       const steps = total.history.map((count, at) => ({ requests: count, errors: total.error_history[at] ?? 0 }));
       return [now, ...sums, ...stepChart(steps, ['1 h ago', 'now'], columns, rows - 1 - sums.length)];
     },
@@ -367,7 +369,7 @@ const WORST_COLUMNS: readonly ListColumn<WireTopRow>[] = [
   },
   {
     title: ' ',
-    rank: 1,
+    rank: 4,
     minWidth: 8,
     maxWidth: 40,
     show: ({ project_name: name }) => strip(text(name ?? '', 'faint')),
@@ -384,7 +386,7 @@ const WORST_COLUMNS: readonly ListColumn<WireTopRow>[] = [
   {
     title: '   ',
     rank: 3,
-    minWidth: 12,
+    minWidth: 22,
     maxWidth: 60,
     show: (row) =>
       joined(

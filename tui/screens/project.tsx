@@ -9,12 +9,14 @@ import { fact } from '../parts/columns.js';
 import { count, dateTime, percent } from '../parts/figures.js';
 import { EmptyPane, ScrolledPane } from '../parts/pane.js';
 import { fitted, strip, type Strip, text } from '../parts/strip.js';
+import { problemsOf } from '../state/overview.js';
 import { busiestRows, linesAboveChanges, target } from '../state/project.js';
 import { detailColumns } from '../state/record-rows.js';
 import { areaOf } from '../state/rows.js';
 import { daemonNow, type ProjectDetail, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { recordLines } from './record-line.js';
+import { problemLine } from './problem-line.js';
 import { loadingText } from './tokens.js';
 
 const CHART_ROWS = 4;
@@ -63,6 +65,7 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
       deactivatedAt !== null && `  deactivated ${relativeTime(deactivatedAt, now)}`,
       errors > 0 && text(`  ${percent(errors / requests)} of the requests in 24 h failed`, 'warning'),
     ),
+    problemLine(problemsOf(state, { project_id: project.id, token_id: null }), columns),
     fact(
       'tokens',
       strip(

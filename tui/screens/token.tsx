@@ -13,10 +13,12 @@ import { strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
 import { areaOf } from '../state/rows.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
+import { problemsOf } from '../state/overview.js';
 import { lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
 import { recordLines, useLine } from './record-line.js';
 import { detailColumns } from '../state/record-rows.js';
 import { hourChart, hoursOf, totals } from './hours.js';
+import { problemLine } from './problem-line.js';
 import { loadingText } from './tokens.js';
 
 export function TokenScreen({ state }: { state: State }) {
@@ -66,7 +68,7 @@ function summary(state: State, { isGone }: TokenDetail, token: WireToken, column
       `  ${revocationShown(token, daemonNow(state)) ?? `${token.state === 'expired' ? 'expired' : 'expires'} ${expires}`}`,
       text(`  in ${token.project_name}`, 'faint'),
     ),
-    [],
+    problemLine(problemsOf(state, { project_id: token.project_id, token_id: token.id }), columns),
     most === 0
       ? fact('requests', strip(text(exact(usageLines), 'strong'), ' (unlimited)'), NAME_COLUMNS)
       : fact(

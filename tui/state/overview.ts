@@ -1,7 +1,7 @@
 /** The rows of the overview that can be opened: what is wrong, the states of tokens, and tokens. */
 import { quotedValue } from '../../console/query/terms.js';
 import { type Problem, problemsIn } from '../../console/problems.js';
-import type { WireToken, WireTopRow } from '../../daemon/api/contract.js';
+import type { WireIncident, WireToken, WireTopRow } from '../../daemon/api/contract.js';
 import { TOKEN_STATES, type TokenState } from '../../daemon/api/vocabulary.js';
 import { opened } from './navigation.js';
 import * as project from './project.js';
@@ -13,6 +13,12 @@ import * as tokens from './tokens.js';
 /** Empty until the status is known. */
 export const problems = ({ overview: { status, incidents } }: State): Problem[] =>
   status ? problemsIn(status, incidents) : [];
+
+/** What is wrong with a token or, without `token_id`, with a project itself. */
+export const problemsOf = (state: State, of: Pick<WireIncident, 'project_id' | 'token_id'>): Problem[] =>
+  problems(state).filter(
+    ({ incident }) => incident !== null && incident.project_id === of.project_id && incident.token_id === of.token_id,
+  );
 
 /** The tokens with the most failures in the last hour. */
 export const worst = ({ overview: { lastHour } }: State): WireTopRow[] =>
@@ -33,20 +39,27 @@ const rowsOf = (state: State): Row[] => [
   ...state.overview.expiring.map((it): Row => ({ is: 'expiring', key: it.id, token: it })),
 ];
 
-const selectedRow = (state: State) => rowsOf(state).find(({ key }) => key === state.overview.selected);
+/** Without a selection, the first problem is selected. */
+function selectedRow(state: State): Row | undefined {
+  const rows = rowsOf(state);
+  const [first] = rows;
+  return rows.find(({ key }) => key === state.overview.selected) ?? (first?.is === 'problem' ? first : undefined);
+}
 
 /** Index of the selected row among those of its kind; null: none of them is selected. */
 export function selectionIn(state: State, kind: Row['is']): number | null {
+  const selected = selectedRow(state)?.key;
   const at = rowsOf(state)
     .filter(({ is }) => is === kind)
-    .findIndex(({ key }) => key === state.overview.selected);
+    .findIndex(({ key }) => key === selected);
   return at >= 0 ? at : null;
 }
 
-/** Without a selection the first row is selected, or the last one when moving up. */
+/** From no selection to the first row, or to the last one when moving up. */
 export function movedBy(state: State, by: number): State {
   const rows = rowsOf(state);
-  const at = rows.findIndex(({ key }) => key === state.overview.selected);
+  const selected = selectedRow(state)?.key;
+  const at = rows.findIndex(({ key }) => key === selected);
   const from = at >= 0 ? at : by > 0 ? -1 : rows.length;
   const to = Math.max(0, Math.min(rows.length - 1, from + by));
   return { ...state, overview: { ...state.overview, selected: rows[to]?.key ?? null } };

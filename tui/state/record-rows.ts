@@ -8,7 +8,7 @@ import { actorShown } from '../../daemon/api/formats.js';
 /** Columns of the parts of a line, with a gap of two columns between them. */
 const PARTS = { time: 19, age: 8, outcome: 1, action: 17, who: 26 };
 const GAP = 2;
-const SUBJECT = { short: 14, long: 20 };
+const SUBJECT = { short: 14, long: 20, longest: 32 };
 
 export interface RecordLayout {
   /** Columns of the date and time; null: there is only room for the age, which says when it was. */
@@ -31,7 +31,8 @@ export function recordLayout(columns: number, hasSubject: boolean): RecordLayout
   const least = sum(time, age, outcome, action, hasSubject ? SUBJECT.long : -GAP) + who;
   const hasTime = least <= columns;
   const indent = sum(...(hasTime ? [time] : []), age, outcome);
-  const subject = hasSubject ? (hasTime ? SUBJECT.long : SUBJECT.short) : null;
+  const long = Math.min(SUBJECT.longest, SUBJECT.long + columns - least);
+  const subject = hasSubject ? (hasTime ? long : SUBJECT.short) : null;
   const used = indent + sum(action, subject ?? -GAP, who);
   return { time: hasTime ? time : null, age, action, subject, who, indent, used };
 }

@@ -19,7 +19,6 @@ function dataRequests(state: State): DataRequest[] {
   switch (shown.screen) {
     case 'overview':
       return [
-        { of: 'incidents' },
         { of: 'lastHour', query: { by: 'token', window: '1h', sort: 'errors', limit: LISTED } },
         { of: 'expiring', query: { state: 'active', sort: 'expires_at', limit: LISTED } },
         { of: 'usage', query: { by: 'hour', since: token.dayBefore(state) } },
@@ -43,7 +42,13 @@ function dataRequests(state: State): DataRequest[] {
 /** Requests the data of the current view, and schedules the next refresh. */
 export function refreshed(state: State): Transition {
   if (!mayRequest(state)) return [state];
-  const all: DataRequest[] = [{ of: 'status' }, { of: 'projects' }, ...dataRequests(state), ...countRequests(state)];
+  const all: DataRequest[] = [
+    { of: 'status' },
+    { of: 'incidents' },
+    { of: 'projects' },
+    ...dataRequests(state),
+    ...countRequests(state),
+  ];
   const isList = view(state).screen === 'tokens';
   const kinds = all.map(({ of }) => of);
   const isListAsked = isList && tokens.filterQuery(state) !== null;

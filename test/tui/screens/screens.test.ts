@@ -63,6 +63,34 @@ describe('overview screen', () => {
     }
   });
 
+  it('opens with the first problem selected', () => {
+    const it = scene({ tab: 'overview', columns: 120, rows: 40, incidents: INCIDENTS });
+    expect(screenText(it.state)).to.match(/> *✗ project checkout-service-of-the-web-shop/);
+    it.press('j');
+    expect(screenText(it.state)).to.match(/> *✗ token nightly-report-of-the-finance-team/);
+  });
+
+  it('is announced on every other screen while something is wrong, at every size', () => {
+    for (const columns of [80, 120, 200]) {
+      for (const tab of ['tokens', 'events', 'top'] as const) {
+        const tabs = (incidents: WireIncident[]) =>
+          screenText(scene({ tab, columns, rows: 24, incidents }).state).split('\n')[1];
+        expect(tabs(INCIDENTS)).to.match(/1 Overview {2}✗3 /);
+        expect(tabs(INCIDENTS.slice(2))).to.match(/1 Overview {2}▲1 /);
+        expect(tabs([])).to.match(/1 Overview {3}2 Tokens/);
+      }
+    }
+  });
+
+  it('has room for failures of all kinds, on one line or on two', () => {
+    const kinds = { errors: 5_818, refused: 956, upstream_refused: 643, failed: 4_207, cut: 12 };
+    const top = aTop({ rows: [aTopRow({ requests: 21_081, ...kinds })] });
+    const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, top }).state);
+    expect(text.replace(/[│ ]*│\n│/g, '')).to.contain(
+      '5,818 failures: 956 refused, 643 provider refused, 4,207 failed, 12 cut',
+    );
+  });
+
   it('says in one line that nothing is wrong, but not before it is known', () => {
     const it = scene({ tab: 'overview', columns: 80, rows: 24 });
     expect(screenText(it.state)).to.match(/\n +● Nothing is wrong *\n┌ Traffic/);
@@ -76,7 +104,7 @@ describe('overview screen', () => {
     );
     const it = scene({ tab: 'overview', columns: 80, rows: 24, incidents });
     expect(screenText(it.state)).to.contain('client-0').and.to.contain('requests/s').and.not.to.contain('client-9');
-    it.press(...Array.from({ length: 10 }, () => 'j'));
+    it.press(...Array.from({ length: 9 }, () => 'j'));
     expect(screenText(it.state)).to.match(/> *✗ token client-9 in checkout/);
   });
 

@@ -426,10 +426,10 @@ describe('rows of the overview', () => {
       { ...ofProject, kind: 'unknown_tokens', project_id: null, project_name: null, why: 'unknown token' },
     ];
     const operator = () => new Operator({ daemon, tab: 'overview' });
-    expect(operator().press('j', 'enter').screen).to.equal('project');
-    const ofToken = operator().press('j', 'j', 'enter');
+    expect(operator().press('enter').screen).to.equal('project');
+    const ofToken = operator().press('j', 'enter');
     expect([ofToken.screen, ofToken.state.token?.token?.id]).to.deep.equal(['token', token(0).id]);
-    const ofUnknown = operator().press('j', 'j', 'j', 'enter');
+    const ofUnknown = operator().press('j', 'j', 'enter');
     expect([ofUnknown.screen, ofUnknown.state.events.filter]).to.deep.equal([
       'events',
       'outcome:failed why:"unknown token"',
@@ -440,7 +440,7 @@ describe('rows of the overview', () => {
     const daemon = new SimulatedDaemon();
     daemon.statusFields = { degraded: ['redis'] };
     const operator = new Operator({ daemon, tab: 'overview' });
-    expect(operator.press('j', 'enter').says).to.contain('run `llmp doctor`');
+    expect(operator.press('enter').says).to.contain('run `llmp doctor`');
   });
 
   it('open the tokens with the most failures', () => {
