@@ -20,6 +20,8 @@ const server = createServer((req, res) => {
   const body = Buffer.from(JSON.stringify(items));
   res.setHeader('content-type', 'application/json').end(body);
 }).unref();
+// A slow machine, or an emulator, may need minutes.
+Object.assign(server, { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 });
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 
 const home = mkdtempSync(join(tmpdir(), 'llmp-code-cache-'));

@@ -1,13 +1,13 @@
 /** `llmp status`: the health of a daemon on one screen. */
 import type { WireIncidents, WireStatus } from '../../daemon/api/contract.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
-import { counted, relativeTime } from '../../daemon/api/formats.js';
+import { counted } from '../../daemon/api/formats.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { flag } from '../option.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
-import type { RenderOptions, View } from '../../console/table.js';
+import type { View } from '../../console/table.js';
 import { NOTHING_WRONG, type Problem, problemShown, problemsIn } from '../../console/problems.js';
 import { stateShown } from '../../console/columns/cell-text.js';
 
@@ -153,8 +153,8 @@ const statusView: View<Status> = {
     },
     missing: ({ missing }) => listedOr('nothing', missing.map(withSpaces)),
     degraded: ({ degraded }) => listedOr('nothing', degraded.map(withSpaces)),
-    uptime_s: ({ uptime_s }, render) =>
-      uptime_s === null ? 'unknown' : `${spanShown(uptime_s)} (started ${startedAgo(uptime_s, render)})`,
+    uptime_s: ({ uptime_s }) =>
+      uptime_s === null ? 'unknown' : spanShown(uptime_s),
     checks: ({ checks }) =>
       Object.entries(checks)
         .map(([name, result]) => `${withSpaces(name)} ${withSpaces(result)}`)
@@ -220,6 +220,3 @@ function spanShown(seconds: number): string {
   if (hours > 0) return `${hours}h ${minutes}m`;
   return minutes > 0 ? `${minutes}m ${seconds % 60}s` : `${seconds}s`;
 }
-
-const startedAgo = (uptimeS: number, render: RenderOptions) =>
-  relativeTime(new Date(render.now - uptimeS * 1000).toISOString(), render.now);
