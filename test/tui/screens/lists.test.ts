@@ -171,6 +171,13 @@ describe('tokens screen', () => {
 });
 
 describe('projects screen', () => {
+  it('has whole numbers of tokens', () => {
+    const projects = [{ ...scene().setting.projects![0]!, active_token_count: 14_977, token_count: 21_000 }];
+    for (const columns of [80, 120, 200]) {
+      expect(screenText(scene({ tab: 'projects', columns, projects }).state)).to.contain(' 14,977/21,000 ');
+    }
+  });
+
   it('shows name, state, figures, the provider and the end of the key', () => {
     const { state } = scene({ tab: 'projects', columns: 120 });
     const text = screenText(state);
@@ -289,6 +296,15 @@ describe('audit and events screens', () => {
     const text = (columns: number) => screenText(scene({ tab: 'events', columns, rows: 20, events }).state);
     expect(text(120)).to.match(/ 11-21 17:48 /);
     expect(text(80)).to.match(/ 26-11-21 [^]* \d\d:\d\d:\d\d /);
+  });
+
+  it('have whole names of tokens at 120 and 200 columns, and at 80 with the request beside them', () => {
+    const [event] = scene().setting.events!;
+    const events = [{ ...event!, token_name: 'support-bot-user-1358', project_name: 'data-platform-batch' }];
+    const text = (columns: number) => screenText(scene({ tab: 'events', columns, rows: 20, events }).state);
+    for (const columns of [80, 120, 200]) {
+      expect(text(columns)).to.match(/ support-bot-user-1358 [^]* POST \/v1/);
+    }
   });
 
   it('show the outcome of each request with a sign and a colour', () => {

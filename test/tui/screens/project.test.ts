@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { WireProject } from '../../../daemon/api/contract.js';
+import { incidentExample } from '../../../daemon/api/schemas.js';
 import { aTop, aTopRow } from '../../support/factories.js';
 import { Operator } from '../operator.js';
 import { SimulatedDaemon, project, topRow } from '../simulated.js';
@@ -42,6 +43,25 @@ describe('the screen of a project', () => {
     }
     expect(operator.state.top.response, 'not the screen Top').to.equal(null);
     expect(operator.passes(2_000).asked('top')).to.equal(6);
+  });
+
+  it('shows what is wrong with it, and what to do', () => {
+    const incidents = [
+      { ...incidentExample, project_id: first().id },
+      { ...incidentExample, project_id: 'another', why: 'cap spent' },
+    ];
+    expect(shown({ incidents })).to.match(/│ ✗ key refused, 84 of 91 requests; give the project a key/);
+    expect(shown({ incidents, columns: 80 })).to.match(
+      /│ ✗ key refused; give the project a key that its provider accepts/,
+    );
+    expect(shown({ incidents })).not.to.contain('cap spent');
+    expect(shown()).not.to.contain('✗');
+  });
+
+  it('has whole names of tokens in its changes where there is room', () => {
+    const token_name = 'support-bot-user-1358';
+    const audit = [record(5, { project_id: first().id, token_id: 'x', token_name })];
+    expect(shown({ columns: 120, rows: 40, audit })).to.contain(`${token_name} `);
   });
 
   describe('shows who made its changes, and why', () => {

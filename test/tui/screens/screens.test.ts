@@ -75,9 +75,9 @@ describe('overview screen', () => {
       for (const tab of ['tokens', 'events', 'top'] as const) {
         const tabs = (incidents: WireIncident[]) =>
           screenText(scene({ tab, columns, rows: 24, incidents }).state).split('\n')[1];
-        expect(tabs(INCIDENTS)).to.match(/1 Overview {2}✗3 /);
-        expect(tabs(INCIDENTS.slice(2))).to.match(/1 Overview {2}▲1 /);
-        expect(tabs([])).to.match(/1 Overview {3}2 Tokens/);
+        expect(tabs(INCIDENTS)).to.match(/1 Overview ✗3 /);
+        expect(tabs(INCIDENTS.slice(2))).to.match(/1 Overview ▲1 /);
+        expect(tabs([])).to.match(/1 Overview {2}2 Tokens/);
       }
     }
   });
@@ -86,9 +86,8 @@ describe('overview screen', () => {
     const kinds = { errors: 5_818, refused: 956, upstream_refused: 643, failed: 4_207, cut: 12 };
     const top = aTop({ rows: [aTopRow({ requests: 21_081, ...kinds })] });
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40, top }).state);
-    expect(text.replace(/[│ ]*│\n│/g, '')).to.contain(
-      '5,818 failures: 956 refused, 643 provider refused, 4,207 failed, 12 cut',
-    );
+    const left = text.split('\n').map((line) => line.slice(1, 59).trim());
+    expect(left.join(' ')).to.contain('5,818 failures: 956 refused, 643 provider refused, 4,207 failed, 12 cut');
   });
 
   it('says in one line that nothing is wrong, but not before it is known', () => {

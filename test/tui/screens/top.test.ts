@@ -28,6 +28,14 @@ describe('the Top screen', () => {
     expect(heads(50, 's', 's', 's')).to.contain('P95 ▼');
   });
 
+  it('has two kinds of failures beside the trend at 120 columns', () => {
+    const kinds = { requests: 98, errors: 98, refused: 55, failed: 43 };
+    const top = aTop({ rows: [aTopRow({ token_name: 'support-bot-user-4998', project_name: 'legacy', ...kinds })] });
+    const [head, row] = lines({ columns: 120, top }).slice(3);
+    expect(row).to.contain(' support-bot-user-4998 ').and.to.contain(' refused 55  failed 43 ');
+    expect(head).to.contain('TREND');
+  });
+
   it('says how many rows there are', () => {
     const top = aTop({ rows: [aTopRow()], row_count: 512 });
     expect(lines({ columns: 140, top })[2]).to.contain('Tokens, last hour · first 1 of 512 rows');
