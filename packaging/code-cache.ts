@@ -51,6 +51,8 @@ const commands = [
 
 // A command has ended when the process has nothing left to do.
 process.on('beforeExit', () => {
+  // On a machine that is far too slow, a connection fails. The cache would then be another one.
+  if (process.exitCode) process.exit();
   const command = commands.shift();
   if (command) {
     process.argv = [node, bundle, ...command.args];
