@@ -153,8 +153,7 @@ const statusView: View<Status> = {
     },
     missing: ({ missing }) => listedOr('nothing', missing.map(withSpaces)),
     degraded: ({ degraded }) => listedOr('nothing', degraded.map(withSpaces)),
-    uptime_s: ({ uptime_s }) =>
-      uptime_s === null ? 'unknown' : spanShown(uptime_s),
+    uptime_s: ({ uptime_s }) => (uptime_s === null ? 'unknown' : spanShown(uptime_s)),
     checks: ({ checks }) =>
       Object.entries(checks)
         .map(([name, result]) => `${withSpaces(name)} ${withSpaces(result)}`)
