@@ -40,8 +40,12 @@ describe('the npm package', function () {
     rmSync(work, { recursive: true, force: true });
   });
 
-  /** Nothing of this machine but the programs: no settings of npm, no cache. */
-  const environment = (home: string) => ({ PATH: `${dirname(process.execPath)}:/usr/bin:/bin`, HOME: home });
+  /** Nothing of this machine but the programs, and the authorities that its network needs: no settings of npm, no cache. */
+  const environment = (home: string) => ({
+    PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
+    HOME: home,
+    ...(process.env.NODE_EXTRA_CA_CERTS && { NODE_EXTRA_CA_CERTS: process.env.NODE_EXTRA_CA_CERTS }),
+  });
 
   function install(this: Mocha.Context, name: string, npm: readonly string[], ...options: string[]): Installation {
     const home = join(work, name, 'home');
