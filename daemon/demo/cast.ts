@@ -126,7 +126,7 @@ export const TRAFFIC: Readonly<Record<string, Traffic>> = {
   'eval-runner': { model: MODELS.large, rhythm: 'night', perHour: 26, ip: '10.9.2.40', perSecond: 0.2 },
   notebook: { model: MODELS.open, rhythm: 'office', perHour: 4, ip: '10.9.2.41', perSecond: 0.1 },
   'batch-night': { model: MODELS.open, rhythm: 'night', perHour: 18, ip: '10.9.2.52', perSecond: 0.1 },
-  'paper-review': { model: MODELS.retired, rhythm: 'office', perHour: 2, ip: '10.9.2.43', from: 30, perSecond: 0.04 },
+  'paper-review': { model: MODELS.retired, rhythm: 'steady', perHour: 2, ip: '10.9.2.43', from: 30, perSecond: 0.04 },
   'old-laptop': {
     model: MODELS.large,
     rhythm: 'steady',
