@@ -1,7 +1,7 @@
 /** `llmp status`: the health of a daemon on one screen. */
 import type { WireIncidents, WireStatus } from '../../daemon/api/contract.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
-import { counted } from '../../daemon/api/formats.js';
+import { counted, rate } from '../../daemon/api/formats.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { flag } from '../option.js';
@@ -180,8 +180,8 @@ const statusView: View<Status> = {
         return `${status}, ${records} records, ${failures} failures`;
       }),
     requests: (it) =>
-      factShown(it, 'requests', ({ in_flight: inFlight, per_second: rate, errors_per_second: errors }) => {
-        return `${rate.toFixed(1)}/s, failures ${errors.toFixed(1)}/s, ${inFlight} in flight`;
+      factShown(it, 'requests', ({ in_flight: inFlight, per_second: perSecond, errors_per_second: errors }) => {
+        return `${rate(perSecond)}/s, failures ${rate(errors)}/s, ${inFlight} in flight`;
       }),
     cache: (it) =>
       factShown(it, 'cache', ({ backend, hit_ratio: ratio }) => {

@@ -1,7 +1,7 @@
 /** `llmp token …`: lists, shows, revokes and reactivates tokens. Issuing is in token-generate.ts. */
 import { oneOf } from '../../config/kinds.js';
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
-import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
+import type { TokenQuery, WireToken, WireTokenState } from '../../daemon/api/contract.js';
 import { MAX_PAGE_SIZE, TOKEN_SORT_FIELDS, TOKEN_SORT_ORDERS, TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { type BatchChange, dryRun, onEachId, TOKENS } from '../batch.js';
 import { command, type Invocation } from '../command.js';
@@ -224,7 +224,13 @@ const reactivationChange: BatchChange<WireToken> = {
   opposite: 'revoke',
   apply: (client, id, options) => client.updateToken(id, { is_active: true }, options),
   isApplied: ({ is_active }) => is_active,
-  remark: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${state}.`),
+  remark: ({ state }) => (state === 'active' ? undefined : `It still cannot be used: ${UNUSABLE[state] ?? state}.`),
+};
+
+const UNUSABLE: Partial<Record<WireTokenState, string>> = {
+  expired: 'it has expired',
+  rate_limited: 'its cap is spent',
+  project_inactive: 'its project is inactive',
 };
 
 const whois = command({

@@ -13,6 +13,10 @@ export function exact(value: number): string {
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${exact(count)} ${count === 1 ? one : many}`;
 
+/** Of what happens per second: `6.8`, `1,204`. */
+export const rate = (perSecond: number): string =>
+  perSecond >= 0.05 && perSecond < 10 ? perSecond.toFixed(1) : exact(Math.round(perSecond));
+
 /** Three significant digits. */
 export const short = (value: number): string =>
   value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0);

@@ -334,7 +334,7 @@ describe('llmp token, against a daemon', () => {
     it('says when a reactivated token still cannot be used', async () => {
       const { id } = await issue({ duration_minutes: 1 });
       daemon.clock.advance(60_000);
-      expect((await here(`token reactivate ${id}`)).err).to.contain('It still cannot be used: expired.');
+      expect((await here(`token reactivate ${id}`)).err).to.contain('It still cannot be used: it has expired.');
     });
 
     it('prints the changed token as data if a format is given', async () => {

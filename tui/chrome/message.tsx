@@ -2,9 +2,9 @@
 import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { edited } from '../parts/editing.js';
-import { duration, exact } from '../../daemon/api/formats.js';
+import { duration, exact, rate } from '../../daemon/api/formats.js';
 import { Ends, GAP } from '../parts/drawing.js';
-import { clockTime, rate } from '../parts/figures.js';
+import { clockTime } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
 import { cut, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { SKEW_WARNING_MS } from '../state/connection.js';

@@ -8,10 +8,6 @@ export function count(value: number): string {
   return value < 1e9 ? `${short(value / 1e6)}M` : `${short(value / 1e9)}G`;
 }
 
-export function rate(perSecond: number): string {
-  return perSecond >= 0.05 && perSecond < 10 ? perSecond.toFixed(1) : count(Math.round(perSecond));
-}
-
 /** @param value null if nothing was measured. */
 export function milliseconds(value: number | null): string {
   if (value === null) return '–';

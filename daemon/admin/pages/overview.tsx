@@ -1,6 +1,6 @@
 import { NOTHING_WRONG, type Problem, problemsIn } from '../../../console/problems.js';
 import { quotedValue } from '../../../console/query/terms.js';
-import { duration, exact } from '../../api/formats.js';
+import { duration, exact, rate } from '../../api/formats.js';
 import type { WireIncidents, WireStatus, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
 import { get } from '../page-request.js';
@@ -131,8 +131,8 @@ function FirstSteps() {
 function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
   const tiles = [
     ['Active tokens', tokens ? exact(tokens.active) : '–', 'tokens?state=active'],
-    ['Requests', `${exact(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
-    ['Failures', `${exact(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
+    ['Requests', `${rate(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
+    ['Failures', `${rate(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
     ['Cache hits', percent(cache.hit_ratio), 'cache'],
     ['Upstream median', milliseconds(upstream.p50_ms), null],
     ['Upstream 95th percentile', milliseconds(upstream.p95_ms), null],

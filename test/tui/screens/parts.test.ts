@@ -2,7 +2,8 @@ import { expect } from 'chai';
 import stringWidth from 'string-width';
 import { asciiOf } from '../../../tui/parts/ascii.js';
 import { bar, columnChart } from '../../../tui/parts/charts.js';
-import { count, milliseconds, rate } from '../../../tui/parts/figures.js';
+import { rate } from '../../../daemon/api/formats.js';
+import { count, milliseconds } from '../../../tui/parts/figures.js';
 import { withFound } from '../../../tui/parts/found.js';
 import { between, cut, fitted, over, slice, strip, type Strip, widthOf } from '../../../tui/parts/strip.js';
 import { HOSTILE } from './scenes.js';
@@ -90,7 +91,7 @@ describe('figures', () => {
       '1.23M',
       '2.15G',
     ]);
-    expect([0, 0.25, 14.2, 250_000].map(rate)).to.deep.equal(['0', '0.3', '14', '250k']);
+    expect([0, 0.25, 14.2, 250_000].map(rate)).to.deep.equal(['0', '0.3', '14', '250,000']);
     expect([null, 0.4, 1_890, 65_000].map(milliseconds)).to.deep.equal(['–', '0 ms', '1,890 ms', '65.0 s']);
   });
 
