@@ -58,7 +58,8 @@ describe('the bundled command line', () => {
     expect(text, 'ASCII, which it is read as').to.match(/^[\0-\x7f]*$/);
   });
 
-  it('has the same code cache however slow the machine is that builds it', async () => {
+  it('has the same code cache however slow the machine is that builds it', async function () {
+    this.timeout(180_000);
     const written = async (pauseMs: number) => {
       const program = join(temporaryFolder(), basename(bundled('.cjs')));
       copyFileSync(bundled('.cjs'), program);

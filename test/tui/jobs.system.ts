@@ -128,9 +128,9 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
           .and.to.contain(first);
       });
 
-      it('what is wrong right now, and why: no key on the overview, and what it names opens with 2', async () => {
+      it('what is wrong right now, and why: no key on the overview, and what it names opens with 1', async () => {
         await terminal.shows(/Problems [1-9][^]*project web +provider [^]*of [\d,]+ requests[^]*Traffic/, WITHIN_MS);
-        const job = await new Job(terminal).press('j', 'Enter');
+        const job = await new Job(terminal).press('Enter');
         expect(job.keys).to.be.at.most(4);
         await terminal.shows(/overview › web/, WITHIN_MS);
       });
