@@ -18,10 +18,9 @@ const require = createRequire(bundle);
 const server = createServer((req, res) => {
   const items = req.url?.startsWith('/manage/tokens') ? [tokenExample] : [projectExample];
   const body = Buffer.from(JSON.stringify(items));
-  res.setHeader('content-type', 'application/json').end(body);
+  // Without it a command would end only when the client closes its idle connection, after seconds.
+  res.setHeader('connection', 'close').setHeader('content-type', 'application/json').end(body);
 }).unref();
-// A slow machine, or an emulator, may need minutes.
-Object.assign(server, { keepAliveTimeout: 0, headersTimeout: 0, requestTimeout: 0 });
 await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 
 const home = mkdtempSync(join(tmpdir(), 'llmp-code-cache-'));
@@ -32,12 +31,13 @@ Object.assign(process.env, {
   MANAGEMENT_TOKEN: 'of-the-stand-in-'.padEnd(40, '0'),
 });
 
-// The same functions must be called in every build, however slow the machine is, and on every day: no timer does anything, and the clock stands still.
+// Every build must call the same functions, on a slow machine and on any day: timers never fire, and the time is constant.
 const { setTimeout: begin } = globalThis;
 globalThis.setTimeout = ((_: unknown, ms?: number) => begin(() => undefined, ms).unref()) as typeof setTimeout;
 const nowMs = Date.parse(tokenExample.created_at);
 Date.now = () => nowMs;
 performance.now = () => 0;
+process.uptime = () => 0;
 
 // The cache contains this name. With the path it would depend on the folder of the build.
 const script = scriptOf(bundle, undefined, 'llmp.cjs');
@@ -51,7 +51,7 @@ const commands = [
 
 // A command has ended when the process has nothing left to do.
 process.on('beforeExit', () => {
-  // On a machine that is far too slow, a connection fails. The cache would then be another one.
+  // A command fails if connecting takes too long. The cache would then contain how errors are reported.
   if (process.exitCode) process.exit();
   const command = commands.shift();
   if (command) {

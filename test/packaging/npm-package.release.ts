@@ -40,7 +40,7 @@ describe('the npm package', function () {
     rmSync(work, { recursive: true, force: true });
   });
 
-  /** Nothing of this machine but the programs, and the authorities that its network needs: no settings of npm, no cache. */
+  /** Nothing of this machine but the programs and the certificate authorities that it needs: no settings of npm, no cache. */
   const environment = (home: string) => ({
     PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
     HOME: home,
