@@ -115,7 +115,7 @@ function replace(path: string, content: string, mode = 0o644): void {
  * So the same program has the same cache: the seed is constant, and V8 does nothing in parallel and drops no function that was not called
  * for a while. See code-cache.ts.
  */
-export const CACHE_OPTIONS = ['--predictable', '--hash-seed=1', '--no-flush-bytecode'];
+const CACHE_OPTIONS = ['--predictable', '--hash-seed=1', '--no-flush-bytecode'];
 
 /**
  * Writes the code cache of a bundle beside it, for one release and architecture of Node.js.
@@ -127,10 +127,13 @@ export function cacheCode(
   [command, ...options]: readonly [string, ...string[]] = [process.execPath],
 ): boolean {
   const args = [...options, ...CACHE_OPTIONS, join(import.meta.dirname, 'code-cache.js'), program];
-  const { status } = spawnSync(command, args, {
-    stdio: ['ignore', 'ignore', 'inherit'],
+  // Whether there are colours depends on the environment and on what standard error is, so these are the same for every build.
+  const { status, stderr } = spawnSync(command, args, {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    env: { PATH: process.env.PATH },
     timeout: 300_000, // An emulator takes ten times as long.
   });
-  if (status !== 0) console.error('warning: no code cache for the command line; it will start more slowly');
+  if (status !== 0)
+    console.error(`${String(stderr)}warning: no code cache for the command line; it will start more slowly`);
   return status === 0;
 }

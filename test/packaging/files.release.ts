@@ -54,17 +54,20 @@ describe('a release', function () {
   it('has the same bytes from a build in another folder, with another umask and time zone', () => {
     const root = packageRoot();
     const work = temporaryFolder();
-    const sources = join(work, 'sources');
-    execFileSync('git', ['clone', '--quiet', '--shared', root, sources]);
-    // Not a link: what is compiled then has other paths too.
-    execFileSync('cp', ['-a', join(root, 'node_modules'), sources]);
-    const script = 'umask 077 && npm run --silent release >&2';
-    execFileSync('sh', ['-ec', script], { cwd: sources, env: { ...process.env, TZ: 'Asia/Tokyo' }, stdio: 'pipe' });
-    expect(readFileSync(join(sources, 'release/SHA256SUMS'), 'utf8')).to.equal(
-      readFileSync(released('SHA256SUMS'), 'utf8'),
-    );
-    // The tests among the sources contain what looks like secrets, which no test may leave behind.
-    rmSync(work, { recursive: true });
+    try {
+      const sources = join(work, 'sources');
+      execFileSync('git', ['clone', '--quiet', '--shared', root, sources]);
+      // Not a link: what is compiled then has other paths too.
+      execFileSync('cp', ['-a', join(root, 'node_modules'), sources]);
+      const script = 'umask 077 && npm run --silent release >&2';
+      execFileSync('sh', ['-ec', script], { cwd: sources, env: { ...process.env, TZ: 'Asia/Tokyo' }, stdio: 'pipe' });
+      expect(readFileSync(join(sources, 'release/SHA256SUMS'), 'utf8')).to.equal(
+        readFileSync(released('SHA256SUMS'), 'utf8'),
+      );
+    } finally {
+      // The tests among the sources contain what looks like secrets, which no test may leave behind.
+      rmSync(work, { recursive: true });
+    }
   });
 });
 
