@@ -279,10 +279,9 @@ async function resultOfError(error: unknown, tree: Tree): Promise<ParseResult> {
       const what = reason.message.replace(/^error: /, '').replace(/^(unknown option '[^=]*)=.*/s, "$1'");
       const [, option] = /^unknown option '(.*)'$/.exec(what) ?? [];
       const [, word] = /^unknown command '(.*)'$/s.exec(what) ?? [];
-      const options = [...Object.values(tree.commandAt(words)?.options ?? {}), ...Object.values(GLOBAL_OPTIONS)];
       const why =
         option !== undefined
-          ? suggestedOption(option, options)
+          ? suggestedOption(option, words, { tree, globals: Object.values(GLOBAL_OPTIONS) })
           : word !== undefined
             ? await suggestedCommand(words, word, { tree, wholeTree })
             : '';

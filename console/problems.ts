@@ -22,7 +22,13 @@ export interface Problem {
 
 const DOCTOR = 'run `llmp doctor`, and look at the log of the daemon';
 
-/** @param incidents null if they are unknown. */
+/** Only the daemon's machine can say more. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  audit_file:
+    'it cannot be written, or was changed: run `llmp audit verify` on the machine of the daemon, and look at its log',
+};
+
+/** Failures first. @param incidents null if they are unknown. */
 export function problemsIn(
   { missing, degraded }: Pick<WireStatus, 'missing' | 'degraded'>,
   incidents: WireIncidents | null,
@@ -33,14 +39,15 @@ export function problemsIn(
     subject: 'llmp',
     why: `${isFailure ? 'missing' : 'degraded'}: ${part.replaceAll('_', ' ')}`,
     extent: '',
-    remedy: DOCTOR,
+    remedy: REMEDIES[part] ?? DOCTOR,
     incident: null,
   });
-  return [
+  const problems = [
     ...missing.map((part) => own(part, true)),
     ...degraded.map((part) => own(part, false)),
     ...(incidents?.incidents ?? []).map(problemOf),
   ];
+  return problems.sort((one, other) => Number(other.isFailure) - Number(one.isFailure));
 }
 
 function problemOf(incident: WireIncident): Problem {

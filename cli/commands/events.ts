@@ -86,7 +86,7 @@ function filterIn({ failed, status, code, outcome, model, tookOver, kind, ...oth
 
 const tail = command({
   path: ['manage', 'events', 'tail'],
-  summary: 'stream requests and changes until interrupted',
+  summary: 'stream requests and changes until interrupted; events list shows stored ones',
   examples: [
     ['events tail', 'show all events, one line per event'],
     ['events tail --failed --since 15m', 'show what failed in the last 15 minutes, and what fails from now on'],

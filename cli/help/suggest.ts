@@ -45,11 +45,31 @@ export async function suggestedCommand(
   return question(below.filter((it) => ends.has(it.path.at(-1) ?? '')).map((it) => it.path.join(' ')));
 }
 
-/** @param options their declarations, for example `-o, --output <FORMAT>`. */
-export function suggestedOption(given: string, options: readonly { flags: string }[]): string {
-  const names = options.flatMap(({ flags }) => flags.match(/(?<=^|\s)--[\w-]+/g) ?? []);
-  return question(nearest(given, [...names, '--help']));
+/**
+ * Suggests a similar option, or a command of the same group that has this option.
+ *
+ * @param path of the command. @param globals the options of every command.
+ */
+export function suggestedOption(
+  given: string,
+  path: readonly string[],
+  { tree, globals }: { tree: Tree; globals: readonly Declared[] },
+): string {
+  const similar = nearest(given, [...namesIn(tree.commandAt(path)?.options, globals), '--help']);
+  if (similar.length > 0) return question(similar);
+  const group = path.slice(0, -1);
+  const siblings = group.length === 0 ? [] : tree.wordsUnder(group).map(({ word }) => [...group, word]);
+  const having = siblings.filter((sibling) => namesIn(tree.commandAt(sibling)?.options).includes(given));
+  return question(having.map((sibling) => `${sibling.join(' ')} ${given}`));
 }
+
+/** For example `-o, --output <FORMAT>`. */
+interface Declared {
+  flags: string;
+}
+
+const namesIn = (options: Readonly<Record<string, Declared>> = {}, more: readonly Declared[] = []) =>
+  [...Object.values(options), ...more].flatMap(({ flags }) => flags.match(/(?<=^|\s)--[\w-]+/g) ?? []);
 
 export const suggestedValue = (given: string, values: readonly string[]) => question(nearest(given, values));
 

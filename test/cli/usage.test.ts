@@ -128,6 +128,7 @@ describe('the command line', () => {
     });
 
     it('in an option gets the nearest one', async () => {
+      expect((await llmp('events tail --limit 5')).err).to.contain('Did you mean events list --limit?');
       expect((await llmp('token list --active-onl')).err).to.contain('Did you mean --active-only?');
     });
 

@@ -63,8 +63,10 @@ describe('overview screen', () => {
     }
   });
 
-  it('opens with the first problem selected', () => {
-    const it = scene({ tab: 'overview', columns: 120, rows: 40, incidents: INCIDENTS });
+  it('opens with the first problem selected, a failure before what merely limits llmp', () => {
+    const status = { ...STATUS, degraded: ['audit_file'] };
+    const it = scene({ tab: 'overview', columns: 120, rows: 40, status, incidents: INCIDENTS });
+    expect(screenText(it.state)).to.match(/▲ llmp +degraded: audit file[^]*run `llmp audit verify`/);
     expect(screenText(it.state)).to.match(/> *✗ project checkout-service-of-the-web-shop/);
     it.press('j');
     expect(screenText(it.state)).to.match(/> *✗ token nightly-report-of-the-finance-team/);
