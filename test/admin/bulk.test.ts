@@ -83,6 +83,17 @@ describe('changes of many tokens in the Admin UI', () => {
     expect((await confirm(again)).html).to.include('>3 tokens revoked.<');
   });
 
+  it('refuse a number of tokens that nobody was shown', async () => {
+    await create(1, 'ci');
+    const asked = await ask('q=ci');
+    for (const count of ['x', '1e9', '-1']) {
+      const { status, html } = await confirm(asked, { count });
+      expect({ status, count }).to.deep.equal({ status: 400, count });
+      expect(html).to.include('count must be a number up to 10,000');
+    }
+    expect(await countOf('state=revoked')).to.equal(0);
+  });
+
   it('revoke the selected tokens, and no others', async () => {
     await create(4, 'ci');
     const ids = (await daemon.manage('GET', '/manage/tokens?sort=name')).body as WireToken[];

@@ -265,6 +265,7 @@ function startEvents(list, target) {
   const skippedNotice = document.querySelector('[data-skipped]');
   const emptyNotice = document.querySelector('[data-no-events]');
   let source = null;
+  let isAsking = false;
   let lastEventId = '';
   let beatsMissed = 0;
   let skipped = 0;
@@ -319,6 +320,14 @@ function startEvents(list, target) {
       skippedNotice.hidden = false;
     });
   };
+  /** After a response that is not a stream, the browser does not reconnect by itself. The session may have ended. */
+  const askAndOpen = async () => {
+    if (isAsking) return;
+    isAsking = true;
+    const page = await fetchPage();
+    isAsking = false;
+    if (page && !document.hidden) open();
+  };
   const status = liveStatus(target, {
     onPause: say,
     onResume: showHeld,
@@ -330,8 +339,7 @@ function startEvents(list, target) {
     if (document.hidden) return;
     status.miss();
     beatsMissed += 1;
-    // After a response that is not a stream, the browser does not reconnect by itself. The session may have ended.
-    if (source.readyState === EventSource.CLOSED) void fetchPage().then((page) => page && open());
+    if (source.readyState === EventSource.CLOSED) void askAndOpen();
     else if (beatsMissed >= MAX_MISSED_BEATS) open();
   }, REFRESH_INTERVAL_MS);
   // A browser has few connections for each server, which other tabs need. The stream continues where it ended.

@@ -204,7 +204,9 @@ function confirmedIn({ form }: PageRequest): BulkChange {
   const what = whatIn(form);
   const filter = form.get('filter');
   if (filter === null) return { what, selection: { ids: idsIn(form) } };
-  return { what, selection: { filter: fromField(filter), count: Number(form.get('count')) } };
+  const count = Number(form.get('count'));
+  if (!(count >= 0 && count <= MAX_MATCHING)) throw invalidRequest(`count must be a number up to ${exact(MAX_MATCHING)}`);
+  return { what, selection: { filter: fromField(filter), count } };
 }
 
 const TERMS: Readonly<Record<string, string>> = {
