@@ -52,6 +52,9 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
     return it;
   }
 
+  /** For tests of what Redis replies: a busy machine may take longer than a command may. */
+  const openForReplies = (more: Parameters<TestRedis['at']>[0] = {}) => open(more, undefined, 5_000);
+
   async function comesBack({ connection, clock }: Subject): Promise<void> {
     await eventually('the breaker closes', () => {
       if (!connection.isReady) clock.advance(100);
@@ -79,14 +82,14 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
     logged.filter((line) => line.includes(`"message":"${message}"`));
 
   it('runs scripts, also after Redis has lost them', async () => {
-    const it = await open();
+    const it = await openForReplies();
     expect(await echo(it, 'one')).to.equal('one');
     await redis.client.script('FLUSH');
     expect(await echo(it, 'two')).to.equal('two');
   });
 
   it('uses the configured database', async () => {
-    const it = await open({ database: 3 });
+    const it = await openForReplies({ database: 3 });
     await it.connection.run({ name: 'testSet', lua: "return redis.call('SET', 'which', 'third')" }, []);
     expect(await redis.client.get('which')).to.equal(null);
     await redis.client.select(3);
@@ -214,7 +217,7 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
   });
 
   it('treats an error reply as a reply, not as an outage', async () => {
-    const it = await open();
+    const it = await openForReplies();
     const wrong: Script = {
       name: 'testWrong',
       lua: "redis.call('SET', 'a', 'b') return redis.call('LPUSH', 'a', 'b')",
@@ -243,7 +246,7 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
   });
 
   it('K09 treats full memory as a reply: existing data can be read', async () => {
-    const it = await open();
+    const it = await openForReplies();
     await redis.client.config('SET', 'maxmemory', '1');
     const write: Script = { name: 'testWrite', lua: "return redis.call('SET', 'a', 'b')" };
     expect(await failure(it.connection.run(write, [])))
@@ -268,7 +271,7 @@ describe(`the connection to Redis${WITHOUT_REDIS}`, function () {
   it('K15 logs in, also as a named user', async () => {
     const password = canary('password');
     await redis.client.acl('SETUSER', 'llmp', 'on', `>${password}`, '~llmp:*', '+@all', '-@dangerous');
-    const it = await open({ username: 'llmp', password });
+    const it = await openForReplies({ username: 'llmp', password });
     expect(await echo(it)).to.equal('here');
   });
 
