@@ -806,7 +806,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect((await records.auditRecords(filter, { limit: 10, after: last })).rows).to.have.length(1);
       expect(database.statements - before).to.be.lessThan(50);
       await database.transact((tx) => tx.execute('DELETE FROM audit WHERE seq >= $firstSeq', { firstSeq }));
-    });
+    }).timeout(60_000);
 
     it('of a reactivation and of a revocation of all tokens are in the order in which they take effect', async () => {
       const project = await aProject();
