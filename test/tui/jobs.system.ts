@@ -100,6 +100,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
   }
 
   for (const [columns, rows] of [
+    [200, 60],
     [120, 40],
     [80, 24],
   ] as const) {

@@ -341,6 +341,7 @@ describe(`llmp tui, in a real terminal${WITHOUT_TMUX}`, function () {
     for (const [columns, rows] of [
       [80, 24],
       [120, 40],
+      [200, 60],
     ] as const) {
       it(`is found by the secret, which stays off the screen, and by what is shown of it, at ${columns}x${rows}`, async () => {
         const name = `leaked-${columns}`;
