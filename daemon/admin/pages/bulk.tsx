@@ -205,7 +205,8 @@ function confirmedIn({ form }: PageRequest): BulkChange {
   const filter = form.get('filter');
   if (filter === null) return { what, selection: { ids: idsIn(form) } };
   const count = Number(form.get('count'));
-  if (!(count >= 0 && count <= MAX_MATCHING)) throw invalidRequest(`count must be a number up to ${exact(MAX_MATCHING)}`);
+  if (!(count >= 0 && count <= MAX_MATCHING))
+    throw invalidRequest(`count must be a number up to ${exact(MAX_MATCHING)}`);
   return { what, selection: { filter: fromField(filter), count } };
 }
 
