@@ -3,6 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { EXIT } from '../../console/failure.js';
+import type { Command } from '../../cli/command.js';
+import { GLOBAL_OPTIONS } from '../../cli/globals.js';
+import { helpOf } from '../../cli/help/help.js';
 import { markdownPages } from '../../cli/manual/markdown.js';
 import { manualPages } from '../../cli/manual/pages.js';
 import { plainPage } from '../../cli/manual/plain.js';
@@ -22,6 +25,44 @@ function formatted(source: string): { text: string; complaints: string } | null 
   return { text: stdout, complaints: stderr };
 }
 
+const longOf = (text: string): string[] => text.match(/(?<![\w-])--[a-z][\w-]*/g) ?? [];
+
+/** Without what a page adds to make a sentence of it. */
+const phrase = (text: string) =>
+  `${text.charAt(0).toLowerCase()}${text.slice(1)}`.replace(/\.$/, '').replaceAll('`', '');
+
+/** A page has placeholders in italics instead of brackets. */
+const bare = (term: string) => term.replaceAll(/[<>]/g, '');
+
+type Entry = [term: string, text: string];
+
+/** Terms and their texts, which can take several lines. */
+function entriesIn(lines: readonly string[], term: RegExp): Entry[] {
+  const entries: Entry[] = [];
+  for (const line of lines) {
+    const [, named, text = ''] = term.exec(line) ?? [];
+    const last = entries.at(-1);
+    if (named !== undefined) entries.push([named, text]);
+    else if (last) last[1] = `${last[1]} ${line.trim()}`.trim();
+  }
+  return entries.flatMap(([named, text]) => (text === '' ? [] : [[bare(named), phrase(text)]]));
+}
+
+const inHelp = (help: string): Entry[] =>
+  help
+    .split('\n\n')
+    .filter((section) => /^(?:Arguments|Options|Global options):/.test(section))
+    .flatMap((section) => entriesIn(section.split('\n').slice(1), /^ {2}(?: {4})?(\S.*?)(?: {2,}(\S.*))?$/));
+
+/** The terms of a section of a page: the paragraphs between them have no text. */
+function inPage(page: string, title: string): Entry[] {
+  const lines = page.split('\n');
+  const at = lines.findIndex((line) => line.replace(/^ {3}/, '') === title);
+  const rest = lines.slice(at + 1);
+  const end = rest.findIndex((line) => /^(?: {3})?\S/.test(line));
+  return entriesIn(rest.slice(0, end), /^ {7}(\S.*)$/);
+}
+
 describe('the manual', () => {
   it('is what `npm run docs` writes', async () => {
     const pages = manualPages(await wholeTree());
@@ -29,17 +70,37 @@ describe('the manual', () => {
     expect(files).to.have.members([...pages.keys(), 'llmp.7', 'llmp.env.5']);
   });
 
-  it('has a page for each first word of the command line, with every command and option', async () => {
-    const pages = manualPages(await wholeTree());
-    for (const { path, command } of (await wholeTree()).commands) {
+  it('has the usage, argument, options and defaults of each command as its help has them, and no others', async () => {
+    const tree = await wholeTree();
+    const pages = manualPages(tree);
+    const ofAll = { path: [], command: { options: GLOBAL_OPTIONS } };
+    for (const { path, command } of [ofAll, ...tree.commands.filter(({ path }) => path.length > 0)]) {
       const [word] = path;
-      if (word === undefined) continue;
-      const page = pages.get(`llmp-${word}.1`) ?? pages.get(`llmp-${word}.8`);
-      expect(page, word).to.include(path.join(' ').replaceAll('-', '\\-'));
-      for (const { flags } of Object.values(command.options)) {
-        const [long = ''] = /--[\w-]+/.exec(flags) ?? [];
-        expect(page, `${path.join(' ')} ${long}`).to.include(long.replaceAll('-', '\\-'));
-      }
+      const page = plainPage(
+        pages.get(`llmp${word === undefined ? '' : `-${word}`}.1`) ?? pages.get(`llmp-${word}.8`)!,
+        80,
+      );
+      const help = helpOf(tree, path, 100);
+      const usage = /^Usage: (llmp .*?)(?:;|$)/m.exec(help)?.[1] ?? '';
+      expect(page.split('\n'), usage).to.include(`       ${usage}`);
+      const { argument, options } = command as Command;
+      const declared = [
+        ...(argument ? [[argument.name, argument.meaning] as const] : []),
+        ...Object.values(options).map(({ flags, meaning }) => [flags, meaning] as const),
+      ].map(([term, text]) => [bare(term), phrase(text)]);
+      expect(inHelp(help), usage).to.deep.equal(declared);
+      expect(inPage(page, path.length > 1 ? usage : 'OPTIONS'), usage).to.deep.equal(declared);
+    }
+  });
+
+  it('names no option that no command has', async () => {
+    const ofDatabases = ['--format', '--clean', '--if-exists', '--single-transaction'];
+    const all = [GLOBAL_OPTIONS, ...(await wholeTree()).commands.map(({ command }) => command.options)];
+    const flags = all.flatMap((options) => Object.values<{ flags: string }>(options)).map((option) => option.flags);
+    const known = [...ofDatabases, ...longOf(flags.join(' '))];
+    for (const name of files) {
+      const unknown = longOf(plainPage(sourceOf(name), 80)).filter((option) => !known.includes(option));
+      expect(unknown, name).to.deep.equal([]);
     }
   });
 
