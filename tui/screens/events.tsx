@@ -123,7 +123,8 @@ function nothing(state: State): (string | Strip)[] {
     connection: { is },
     isPaused,
   } = state;
-  if (is === 'offline' || is === 'denied') return ['Not receiving events: the daemon is not responding.'];
+  if (is === 'offline') return ['Not receiving events: the daemon is not responding.'];
+  if (is === 'denied') return ['Not receiving events: the management token was refused.'];
   if (isPaused) return [strip('Paused: ', key(keyOf(state, 'global.pause')), ' resumes.')];
   if (events.search !== null) return ['Searching …'];
   if (events.filter === '') return ['No events yet.', 'Requests appear when they complete.'];
