@@ -3,9 +3,11 @@ import { execFile } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { temporaryFolder } from '../support/daemon.js';
 import { Terminal, WITHOUT_TMUX } from '../support/tmux.js';
-import { MAIN } from './processes.js';
+import { BUNDLE, MAIN } from './processes.js';
 
 const START_WITHIN_MS = 30_000; // On a busy machine.
+/** The time until the first line of the demo, by that until the output of `llmp version`. Loading the demo takes several times as long. */
+const MOST_OF_VERSION = 4;
 
 describe(`llmp demo --tui${WITHOUT_TMUX}`, function () {
   this.timeout(90_000);
@@ -45,6 +47,28 @@ describe(`llmp demo --tui${WITHOUT_TMUX}`, function () {
     expect(await terminal.exit()).to.equal(0);
     await terminal.shows('All data of the demo was removed.');
     expect(readdirSync(tmp)).to.deep.equal([]);
+  });
+
+  it('says what it does as soon as the program runs, not when the demo is loaded', async () => {
+    /** From the start of the program to its first line. */
+    const firstLineMs = async (args: readonly string[], line: RegExp) => {
+      const tmp = temporaryFolder();
+      const beganMs = performance.now();
+      const argv = [process.execPath, '--', BUNDLE, ...args];
+      const terminal = await Terminal.open(argv, { env: { TMPDIR: tmp, HOME: tmp } });
+      await terminal.shows(line, START_WITHIN_MS);
+      const tookMs = performance.now() - beganMs;
+      await terminal.signal('SIGKILL'); // A demo that is still starting would end too late, and slow down the next program.
+      await terminal.close();
+      return tookMs;
+    };
+    // The shortest times, because other programs slow down some of them.
+    let [versionMs, demoMs] = [Infinity, Infinity];
+    for (let times = 0; times < 5 && !(demoMs < MOST_OF_VERSION * versionMs); times += 1) {
+      versionMs = Math.min(versionMs, await firstLineMs(['version'], /^llmp \d/m));
+      demoMs = Math.min(demoMs, await firstLineMs(['demo'], /^Starting a daemon/m));
+    }
+    expect(demoMs / versionMs, `${demoMs} ms`).to.be.below(MOST_OF_VERSION);
   });
 
   it('ends without the terminal UI when the question is answered with no', async () => {
