@@ -178,10 +178,11 @@ export class Terminal {
   }
 
   /** Waits until something is visible. @throws with what is visible instead. */
-  async shows(what: RegExp | string, withinMs?: number): Promise<string> {
+  async shows(what: RegExp | string | ((screen: string) => boolean), withinMs?: number): Promise<string> {
     let seen = '';
     const isThere = async () => {
       seen = await this.screen();
+      if (typeof what === 'function') return what(seen);
       return typeof what === 'string' ? seen.includes(what) : what.test(seen);
     };
     await eventually(`${String(what)} is visible`, isThere, withinMs).catch((error: unknown) => {
