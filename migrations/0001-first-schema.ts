@@ -3,6 +3,8 @@ import type { Migration } from './migration.js';
 import { type Schema, time } from './schema.js';
 
 const count = { type: DataTypes.BIGINT, allowNull: false, defaultValue: 0 } as const;
+/** JSON. Its maximum is within the 64 KB of a TEXT of MySQL. */
+const policy = { type: DataTypes.TEXT, allowNull: true } as const;
 const flag = { type: DataTypes.BOOLEAN, allowNull: false } as const;
 
 export const up: Migration['up'] = async (schema) => {
@@ -31,6 +33,8 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     upstream_base_url: { ...text(500), allowNull: true },
     upstream_auth: text(20),
     missing_usage: text(20),
+    allow: policy,
+    limits: policy,
     created_at: time,
     updated_at: time,
     deactivated_at: { ...time, allowNull: true },
@@ -49,6 +53,8 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     expires_at: time,
     created_at: time,
     max_requests: count, // 0 = unlimited
+    allow: policy,
+    limits: policy,
     request_count: count,
     cache_hit_count: count,
     reserved: count, // units of the cap in use: request_count + the leases of live instances
@@ -137,7 +143,7 @@ async function createAudit(schema: Schema): Promise<void> {
     client_ip: { ...id, allowNull: true },
     reason: { ...text(200), allowNull: true },
     count: { type: DataTypes.BIGINT, allowNull: true },
-    details: { type: DataTypes.TEXT, allowNull: true }, // JSON
+    details: { type: DataTypes.TEXT('medium'), allowNull: true }, // JSON; two values of a policy exceed the 64 KB of a TEXT of MySQL
     batch: { ...id, allowNull: true }, // of the command or dialog that made this change among others
     undo_of: { ...id, allowNull: true }, // the batch that this change undoes
   });

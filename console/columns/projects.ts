@@ -20,6 +20,8 @@ export const PROJECT_FIELDS = Object.keys({
   upstream_base_url: true,
   upstream_auth: true,
   missing_usage: true,
+  allow: true,
+  limits: true,
 } satisfies Record<keyof WireProject, true>) as (keyof WireProject)[];
 
 export const PROJECT_COLUMNS = columnsOf<WireProject>()({

@@ -21,6 +21,8 @@ export const TOKEN_FIELDS = Object.keys({
   revoked_at: true,
   revoked_by: true,
   revoke_reason: true,
+  allow: true,
+  limits: true,
 } satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
 
 export const TOKEN_COLUMNS = columnsOf<WireToken>()({

@@ -46,6 +46,7 @@ const PROVIDER_TITLES: Record<string, string> = {
 const ACTIONS: Record<AuditAction, string> = {
   'token.create': 'a token was issued',
   'token.use': 'what tokens were used for, by the hour',
+  'token.update': 'a token was changed',
   'token.revoke': 'a token was revoked',
   'token.reactivate': 'a token was reactivated',
   'token.revoke_all': 'all tokens of a project were revoked',
@@ -89,6 +90,7 @@ export const FAILED = 'failed';
 const KINDS: Record<EventKind, string> = {
   'request.completed': 'a request completed',
   'token.created': 'a token was issued',
+  'token.changed': 'a token was changed',
   'token.revoked': 'a token was revoked',
   'token.reactivated': 'a token was reactivated',
   'project.changed': 'a project was changed',

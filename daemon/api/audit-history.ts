@@ -10,6 +10,7 @@ const ACTIONS = [
   'project.create',
   'project.update',
   'token.create',
+  'token.update',
   'token.revoke',
   'token.revoke_all',
   'token.reactivate',
@@ -61,6 +62,7 @@ export async function loadTokenHistory(
   const [uses, made, ...others] = await Promise.all([
     of('token.use', 1),
     of('token.create', 1),
+    of('token.update', maxRecords),
     of('token.revoke', maxRecords),
     of('token.reactivate', maxRecords),
   ]);

@@ -1,7 +1,7 @@
 /** Types of the management API, inferred from the schemas. It has only types, so importing it has no startup cost. */
 import type * as z from 'zod';
 import type * as schemas from './schemas.js';
-import type { TokenState } from './vocabulary.js';
+import type { Policies, TokenState } from './vocabulary.js';
 
 export type WireProject = z.infer<typeof schemas.project>;
 export type WireProjectCheck = z.infer<typeof schemas.projectCheck>;
@@ -29,9 +29,9 @@ export type WireTokenState = TokenState;
 
 export type ProjectPatch = z.infer<typeof schemas.projectPatch>;
 export type TokenCreate = z.infer<typeof schemas.tokenCreate>;
-/** Values of a form or command that creates a token, except the lifetime. All fields are required, so a forgotten one does not compile. */
+/** Values of a form or command that creates a token, except the lifetime and the policies. All fields are required, so a forgotten one does not compile. */
 export type TokenCreateTerms = { project_id: string } & {
-  [K in Exclude<keyof TokenCreate, 'project_id' | 'like' | 'duration_hours' | 'duration_minutes'>]-?:
+  [K in Exclude<keyof TokenCreate, 'project_id' | 'like' | 'duration_hours' | 'duration_minutes' | keyof Policies>]-?:
     TokenCreate[K] | undefined;
 };
 export type CachePurge = z.infer<typeof schemas.cachePurge>;

@@ -14,6 +14,40 @@ export type UpstreamAuth = (typeof UPSTREAM_AUTHS)[number];
 export const MISSING_USAGES = ['off', 'inject'] as const;
 export type MissingUsage = (typeof MISSING_USAGES)[number];
 
+/** Sets of routes that a list may name in place of patterns: see daemon/core/policy/routes.ts. */
+export const ROUTE_PRESETS = ['inference', 'read', 'contained', 'all'] as const;
+export type RoutePreset = (typeof ROUTE_PRESETS)[number];
+/** Maximum number of entries in a list of routes or models, and of characters in an entry. */
+export const MAX_ALLOWED = 100;
+export const MAX_ALLOWED_LENGTH = 200;
+/** Patterns of an entry, as parts of regular expressions that work in every engine. Without commas, because lists are written with them. */
+export const ROUTE_PATTERN = `(?:${ROUTE_PRESETS.join('|')}|(?:[*]|[A-Z]{1,20}) [*/][\\x21-\\x2b\\x2d-\\x7e]*)`;
+export const MODEL_NAME_PATTERN = '[\\x21-\\x2b\\x2d-\\x7e]+';
+
+/** What a token, or each token of a project, may ask for. A list that is absent allows everything. */
+export interface Allow {
+  /** Presets, and patterns such as `POST /v1/chat/*`. */
+  routes?: string[] | undefined;
+  /** Patterns such as `claude-*`. */
+  models?: string[] | undefined;
+}
+
+/** How fast a token, or all tokens of a project together, may ask. What is absent is not limited. */
+export interface Limits {
+  requests_per_minute?: number | undefined;
+  tokens_per_minute?: number | undefined;
+  concurrent?: number | undefined;
+}
+
+/** What restricts a token or a project; null: nothing does. */
+export interface Policies {
+  allow: Allow | null;
+  limits: Limits | null;
+}
+/** What is undefined stays as it is. */
+export type PolicyChanges = { [Name in keyof Policies]?: Policies[Name] | undefined };
+export const NO_POLICIES: Policies = { allow: null, limits: null };
+
 /** Results of the check of a provider's key before it is stored. */
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
 export type KeyCheck = (typeof KEY_CHECKS)[number];
@@ -39,6 +73,7 @@ export const TOKEN_SORT_ORDERS: readonly TokenSortOrder[] = TOKEN_SORT_FIELDS.fl
 export const AUDIT_ACTIONS = [
   'token.create',
   'token.use',
+  'token.update',
   'token.revoke',
   'token.reactivate',
   'token.revoke_all',
@@ -84,6 +119,7 @@ export const REQUEST_EVENT_KIND = 'request.completed';
 /** Event kinds of changes. */
 export const CHANGE_EVENT_KINDS = [
   'token.created',
+  'token.changed',
   'token.revoked',
   'token.reactivated',
   'project.changed',
@@ -177,6 +213,8 @@ export type ComponentState = (typeof COMPONENT_STATES)[number];
 
 /** Maximum request cap of a token. A cap of 0 means no cap. */
 export const MAX_CAP = 2_147_483_647;
+/** Maximum of each of a token's or project's limits. */
+export const MAX_LIMIT = MAX_CAP;
 /** Maximum lifetime of a token. */
 export const MAX_DURATION_HOURS = 8760;
 /** Default lifetime of a token. */

@@ -14,7 +14,7 @@ import type {
 } from './ports.js';
 import { PROJECT_FIELDS } from './project-drafts.js';
 import { orUnavailable, Refusal } from './refusal.js';
-import type { Registry } from './registry.js';
+import type { Registry, TokenChanges } from './registry.js';
 import type { Project, Token } from './token.js';
 
 /** One request works this long: front ends wait for 10 s. */
@@ -115,18 +115,18 @@ export class Batches {
     /** Again, with what was committed meanwhile. */
     const expectSame = async (current: Readonly<Record<string, unknown>>, tx: ChangeTransaction) => {
       fieldsToUndo(await tx.recordsSince(member, member.seq, MAX_RECORDS), member, undo);
-      for (const [name, [left]] of fields) if (current[name] !== left) throw new Skipped('changed_since');
+      for (const [name, [left]] of fields) if (!isSame(current[name], left)) throw new Skipped('changed_since');
     };
     if (tokenId !== null) {
+      const changes = changesTo(fields, TOKEN_FIELDS);
       const expect = async (token: Token, tx: ChangeTransaction) => {
-        await expectSame({ is_active: token.isActive }, tx);
-        if (!token.isActive && token.expiresAtMs <= clock.now()) throw new Skipped('expired');
+        await expectSame({ is_active: token.isActive, allow: token.allow, limits: token.limits }, tx);
+        if (changes.isActive && token.expiresAtMs <= clock.now()) throw new Skipped('expired');
       };
-      const isActive = fields.get('is_active')?.[1] === true;
-      await (isActive ? registry.reactivateToken(tokenId, undo, expect) : registry.revokeToken(tokenId, undo, expect));
+      await registry.updateToken(tokenId, changes, undo, expect);
     } else {
       const baseUrl = fields.get('upstream_base_url')?.[1];
-      await registry.updateProject(projectId, changesTo(fields), undo, async (project, tx) => {
+      await registry.updateProject(projectId, changesTo(fields, PROJECT_FIELDS), undo, async (project, tx) => {
         await expectSame(audited(project), tx);
         if (typeof baseUrl === 'string') allow(baseUrl);
       });
@@ -153,7 +153,7 @@ function fieldsToUndo(
     if (!changed) throw new Skipped('irreversible');
     for (const [name, [before, left]] of changed) fields.set(name, [left, fields.get(name)?.[1] ?? before]);
   }
-  for (const [name, [left, before]] of fields) if (left === before) fields.delete(name);
+  for (const [name, [left, before]] of fields) if (isSame(left, before)) fields.delete(name);
   const others = records.filter((record) => record.batch !== undoOf);
   const undos = others.filter((record) => record.undoOf === undoOf);
   if (undos.some((record) => record.batch === batch)) throw new Skipped('undone');
@@ -166,13 +166,22 @@ function fieldsToUndo(
 }
 
 /** A value that looked like a secret is not in the record. */
-const isMasked = (value: unknown) => typeof value === 'string' && value.includes(MASK);
+const isMasked = (value: unknown) => JSON.stringify([value]).includes(MASK);
+
+/** Policies are objects, whose members are always in the same order. */
+const isSame = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
+
+const CHANGES_OF_TOKENS: ReadonlySet<AuditRecord['action']> = new Set([
+  'token.update',
+  'token.revoke',
+  'token.reactivate',
+]);
 
 /** The fields that a change has set, also if it could not be undone, or has set what they were. */
 function touchedFields({ action, details }: AuditRecord, ofToken: boolean): string[] {
-  if (action === 'project.update') return Object.keys(details ?? {});
-  const isOfTokens = ['token.revoke', 'token.reactivate', 'token.revoke_all'].includes(action);
-  return isOfTokens && ofToken ? ['is_active'] : [];
+  if (action === 'token.revoke_all') return ofToken ? ['is_active'] : [];
+  const isChange = ofToken ? CHANGES_OF_TOKENS.has(action) : action === 'project.update';
+  return isChange ? Object.keys(details ?? {}) : [];
 }
 
 /** The fields that a change was about, with the values before and after. Null if it cannot be undone. */
@@ -181,6 +190,7 @@ function changedFields({ action, details }: AuditRecord): [string, [before: unkn
     case 'token.create':
     case 'project.create':
       return [['is_active', [false, true]]];
+    case 'token.update':
     case 'token.revoke':
     case 'token.reactivate':
     case 'project.update': {
@@ -196,7 +206,13 @@ function changedFields({ action, details }: AuditRecord): [string, [before: unkn
 const audited = (project: Project): Record<string, unknown> =>
   Object.fromEntries(Object.entries(PROJECT_FIELDS).map(([name, field]) => [name, project[field]]));
 
-const changesTo = (fields: Fields): ProjectChanges =>
-  Object.fromEntries(
-    Array.from(fields, ([name, [, before]]) => [PROJECT_FIELDS[name as keyof typeof PROJECT_FIELDS], before]),
-  );
+const changesTo = <Changes extends ProjectChanges | TokenChanges>(
+  fields: Fields,
+  names: Readonly<Record<string, keyof Changes>>,
+): Changes => Object.fromEntries(Array.from(fields, ([name, [, before]]) => [names[name], before] as const)) as Changes;
+
+/** The fields that a change of a token may have, under their names in the audit log. */
+const TOKEN_FIELDS = { is_active: 'isActive', allow: 'allow', limits: 'limits' } as const satisfies Record<
+  string,
+  keyof TokenChanges
+>;

@@ -1,10 +1,11 @@
 /** Projects before they are stored: new ones, and what a change makes of one. */
 import { randomUUID } from 'node:crypto';
-import type { KeyCheck, MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
+import type { KeyCheck, MissingUsage, PolicyChanges, UpstreamAuth } from '../api/vocabulary.js';
 import type { Change, ProjectChanges } from './ports.js';
 import type { Project } from './token.js';
 
-export interface ProjectDraft {
+/** Default policies: null. */
+export interface ProjectDraft extends PolicyChanges {
   name: string;
   upstreamKey: string;
   /** Default: null, which is UPSTREAM_BASE_URL. */
@@ -26,6 +27,8 @@ export function newProject(draft: ProjectDraft, now: number): Project {
     upstreamBaseUrl: draft.upstreamBaseUrl ?? null,
     upstreamAuth: draft.upstreamAuth ?? 'bearer',
     missingUsage: draft.missingUsage ?? 'off',
+    allow: draft.allow ?? null,
+    limits: draft.limits ?? null,
     createdAtMs: now,
     updatedAtMs: now,
     deactivatedAtMs: null,
@@ -34,12 +37,14 @@ export function newProject(draft: ProjectDraft, now: number): Project {
 
 /** A new project for the audit record, without what is usual. */
 export function detailsOf(project: Project, keyCheck: KeyCheck | undefined): Record<string, unknown> {
-  const { name, upstreamBaseUrl, upstreamAuth, missingUsage } = project;
+  const { name, upstreamBaseUrl, upstreamAuth, missingUsage, allow, limits } = project;
   return {
     name,
     ...(upstreamBaseUrl !== null && { upstream_base_url: upstreamBaseUrl }),
     ...(upstreamAuth !== 'bearer' && { upstream_auth: upstreamAuth }),
     ...(missingUsage !== 'off' && { missing_usage: missingUsage }),
+    ...(allow && { allow }),
+    ...(limits && { limits }),
     ...(keyCheck && { key_check: keyCheck }),
   };
 }
@@ -62,6 +67,8 @@ export function applied(before: Project, changes: ProjectChanges, now: number): 
     upstreamBaseUrl: changes.upstreamBaseUrl === undefined ? before.upstreamBaseUrl : changes.upstreamBaseUrl,
     upstreamAuth: changes.upstreamAuth ?? before.upstreamAuth,
     missingUsage: changes.missingUsage ?? before.missingUsage,
+    allow: changes.allow === undefined ? before.allow : changes.allow,
+    limits: changes.limits === undefined ? before.limits : changes.limits,
     // Later than before, so that no two versions have the same time: also if the clock stands still, or another instance's is ahead.
     updatedAtMs: Math.max(now, before.updatedAtMs + 1),
     deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
@@ -82,6 +89,8 @@ export const PROJECT_FIELDS = {
   upstream_base_url: 'upstreamBaseUrl',
   upstream_auth: 'upstreamAuth',
   missing_usage: 'missingUsage',
+  allow: 'allow',
+  limits: 'limits',
 } as const satisfies Record<string, keyof Project & keyof ProjectChanges>;
 
 /** Old and new values of the fields in the request. For a key only its hint. */

@@ -38,11 +38,11 @@ import {
   withUnsettled,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
-import { DEFAULT_DURATION_HOURS, MS_PER_UNIT } from '../api/vocabulary.js';
+import { DEFAULT_DURATION_HOURS, MS_PER_UNIT, type Policies, type PolicyChanges } from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
 
-export interface TokenDraft extends TokenTerms {
+export interface TokenDraft extends TokenTerms, Policies {
   lifetimeMs: number;
   /** ID of the token whose terms were used, for the audit record. */
   like?: string | undefined;
@@ -54,6 +54,18 @@ export interface RegistryOptions {
   /** Called after the upstream key or the base URL of a project was changed. */
   onUpstreamChanged: (projectId: string) => void;
 }
+
+/** Changes to a token; undefined fields stay unchanged. */
+export interface TokenChanges extends PolicyChanges {
+  isActive?: boolean | undefined;
+}
+
+/** Action and kind of a change of a token. Revocation and reactivation take precedence: a revocation ends requests in flight. */
+const TOKEN_CHANGES = {
+  update: ['token.update', 'token.updated'],
+  revoke: ['token.revoke', 'token.revoked'],
+  reactivate: ['token.reactivate', 'token.reactivated'],
+} as const;
 
 /** Throws a refusal if a change must not be made to this state. Called in the change's transaction, with what it has locked. */
 export type Expectation<T> = (before: T, tx: ChangeTransaction) => void | Promise<void>;
@@ -237,6 +249,8 @@ export class Registry {
         name: terms.name,
         duration_minutes: lifetimeMs / 60_000,
         ...audited(terms),
+        ...(terms.allow && { allow: terms.allow }),
+        ...(terms.limits && { limits: terms.limits }),
         ...(like !== undefined && { like }),
       },
     } as const;
@@ -259,26 +273,26 @@ export class Registry {
   }
 
   revokeToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
-    return this.#setTokenActive(id, this.#revocationBy(caller), caller, expect);
+    return this.updateToken(id, { isActive: false }, caller, expect);
   }
 
   reactivateToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
-    return this.#setTokenActive(id, null, caller, expect);
+    return this.updateToken(id, { isActive: true }, caller, expect);
   }
 
   /**
    * Idempotent, and recorded each time: revoking a revoked token must not fail. It leaves the first revocation as it is.
    *
-   * @param revocation null reactivates the token.
+   * @param changes undefined fields stay unchanged.
    */
-  async #setTokenActive(
+  async updateToken(
     id: string,
-    revocation: Revocation | null,
+    { isActive, ...policies }: TokenChanges,
     caller: Caller,
     expect?: Expectation<Token>,
   ): Promise<ShownToken> {
-    const isActive = revocation === null;
-    const attempt = { action: isActive ? 'token.reactivate' : 'token.revoke', tokenId: id } as const;
+    const [action, kind] = TOKEN_CHANGES[isActive === undefined ? 'update' : isActive ? 'reactivate' : 'revoke'];
+    const attempt = { action, tokenId: id } as const;
     const row = await this.#change(attempt, caller, async (tx) => {
       // So that a revocation of all tokens of the project is either before the reactivation or after it.
       if (isActive) await tx.lockProjectOf(id);
@@ -286,17 +300,25 @@ export class Registry {
       if (!found) throw tokenNotFound();
       const { token } = found;
       await expect?.(token, tx);
-      const changed = token.isActive === isActive ? token : { ...token, isActive, ...(revocation ?? NOT_REVOKED) };
-      if (changed !== token) await (revocation ? tx.revokeToken(id, revocation) : tx.reactivateToken(id));
+      const details: Record<string, unknown> = isActive === undefined ? {} : { is_active: [token.isActive, isActive] };
+      const changed = { ...token };
+      if (isActive !== undefined && token.isActive !== isActive) {
+        const revocation = isActive ? NOT_REVOKED : this.#revocationBy(caller);
+        await (isActive ? tx.reactivateToken(id) : tx.revokeToken(id, revocation));
+        Object.assign(changed, { isActive, ...revocation });
+      }
+      if (policies.allow !== undefined || policies.limits !== undefined) {
+        for (const name of ['allow', 'limits'] as const) {
+          if (policies[name] === undefined) continue;
+          details[name] = [token[name], policies[name]];
+          Object.assign(changed, { [name]: policies[name] });
+        }
+        await tx.restrictToken(id, changed);
+      }
       return {
         value: { ...found, token: changed },
-        change: change(isActive ? 'token.reactivated' : 'token.revoked', token.projectId, id),
-        audit: {
-          ...attempt,
-          projectId: token.projectId,
-          obfuscated: token.obfuscated,
-          details: { is_active: [token.isActive, isActive] },
-        },
+        change: change(kind, token.projectId, id),
+        audit: { ...attempt, projectId: token.projectId, obfuscated: token.obfuscated, details },
       };
     });
     return this.#shown(row);

@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { MissingUsage, TokenState, UpstreamAuth } from '../api/vocabulary.js';
+import type { Allow, Limits, MissingUsage, Policies, TokenState, UpstreamAuth } from '../api/vocabulary.js';
 
 /** A project. Its upstream key is not included: only admission reads it. */
-export interface Project {
+export interface Project extends Policies {
   id: string;
   name: string;
   isActive: boolean;
@@ -47,7 +47,7 @@ export interface Revocation {
 
 export const NOT_REVOKED: Revocation = { revokedAtMs: null, revokedBy: null, revokeReason: null };
 
-export interface Token extends TokenTerms, Revocation {
+export interface Token extends TokenTerms, Policies, Revocation {
   id: string;
   isActive: boolean;
   expiresAtMs: number;
@@ -70,7 +70,7 @@ export const withUnsettled = (token: Token, uses: number, hits: number, lastUsed
   lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
 });
 
-export type { TokenState };
+export type { Allow, Limits, Policies, TokenState };
 
 /** If several states apply, the first in this order is shown. A token is expired from `expiresAtMs` on, inclusive. */
 export function stateOf(token: Token, projectIsActive: boolean, nowMs: number): TokenState {

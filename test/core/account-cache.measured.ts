@@ -5,6 +5,7 @@ import { expect } from 'chai';
 import { Admission } from '../../daemon/core/admission.js';
 import { SYSTEM_CALLER } from '../../daemon/core/audit.js';
 import { Registry } from '../../daemon/core/registry.js';
+import { NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { DEFAULT_TERMS, mintSecret } from '../../daemon/core/token.js';
 import { openStores, type Stores } from '../../daemon/store/open.js';
 import { Migrator } from '../../migrations/migrator.js';
@@ -38,7 +39,13 @@ describe('the account cache of admission', () => {
     const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, SYSTEM_CALLER);
     secrets = [];
     for (let n = 0; n < 4 * MOST; n++) {
-      const draft = { ...DEFAULT_TERMS, projectId: project.id, lifetimeMs: 3_600_000, maxRequests: CAP };
+      const draft = {
+        ...DEFAULT_TERMS,
+        ...NO_POLICIES,
+        projectId: project.id,
+        lifetimeMs: 3_600_000,
+        maxRequests: CAP,
+      };
       secrets.push((await registry.issueToken(draft, SYSTEM_CALLER)).secret);
     }
   });

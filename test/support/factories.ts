@@ -7,7 +7,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import type { WireProject, WireToken, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import type { KnownToken, NewProject, NewToken, UsageRow } from '../../daemon/core/ports.js';
 import type { RegistryOptions } from '../../daemon/core/registry.js';
-import { FAILURE_KINDS } from '../../daemon/api/vocabulary.js';
+import { FAILURE_KINDS, NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { tokenExample } from '../../daemon/api/schemas.js';
 import { firstIdOf, TIME_BOUNDS_MS } from '../../daemon/core/usage.js';
 import { DEFAULT_TERMS, NOT_REVOKED, type Project, type Token, UNUSED } from '../../daemon/core/token.js';
@@ -34,6 +34,7 @@ export function aProject(fields: Partial<Project> = {}): Project {
     upstreamBaseUrl: null,
     upstreamAuth: 'bearer',
     missingUsage: 'off',
+    ...NO_POLICIES,
     createdAtMs: CREATED_MS,
     updatedAtMs: fields.createdAtMs ?? CREATED_MS,
     deactivatedAtMs: null,
@@ -78,6 +79,7 @@ function anIssuedToken(fields: Partial<IssuedToken>): IssuedToken {
   return {
     id: TOKEN_ID,
     ...DEFAULT_TERMS,
+    ...NO_POLICIES,
     projectId: PROJECT_ID,
     isActive: true,
     expiresAtMs: createdAtMs + DAY_MS,
@@ -111,6 +113,7 @@ export const aKnownToken = (digest: string): KnownToken => ({
   upstreamBaseUrl: null,
   upstreamAuth: 'bearer',
   missingUsage: 'off',
+  projectPolicies: NO_POLICIES,
   changeSeq: 0,
 });
 
@@ -127,6 +130,7 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
     upstream_base_url: null,
     upstream_auth: 'bearer',
     missing_usage: 'off',
+    ...NO_POLICIES,
     created_at,
     updated_at: created_at,
     deactivated_at: null,
@@ -157,6 +161,7 @@ export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
     created_at,
     last_used_at: null,
     obfuscated: OBFUSCATED,
+    ...NO_POLICIES,
     ...fields,
   };
 }

@@ -18,6 +18,7 @@ import { DATABASE_WAIT_MS } from '../../daemon/core/timing.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { REGISTRY_OPTIONS } from './factories.js';
+import { NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { DEFAULT_TERMS } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
@@ -393,7 +394,7 @@ class World {
     this.#projectId = project.id;
     for (const cap of [1, 3, 20, 40, 0]) {
       const lifetimeMs = this.#chance(0.3) ? 60_000 : 86_400_000;
-      const draft = { ...DEFAULT_TERMS, projectId: project.id, lifetimeMs, maxRequests: cap };
+      const draft = { ...DEFAULT_TERMS, ...NO_POLICIES, projectId: project.id, lifetimeMs, maxRequests: cap };
       const { token, secret } = await first.registry.issueToken(draft, SYSTEM_CALLER);
       const { id, expiresAtMs } = token;
       this.#tokens.push(Object.assign(new Changing(), { id, secret, cap, expiresAtMs, forwarded: 0 }));

@@ -50,6 +50,7 @@ function asked(state: State, reversal: Reversal, notes: ReturnType<typeof note>[
 /** The actions whose changes the daemon can undo. Others, such as a purge, cannot. */
 const UNDOABLE = new Set<WireAuditRecord['action']>([
   'token.create',
+  'token.update',
   'token.revoke',
   'token.reactivate',
   'project.create',

@@ -10,16 +10,20 @@ export const projectVersion = schemas.project.pick({
   upstream_base_url: true,
   upstream_auth: true,
   missing_usage: true,
+  allow: true,
+  limits: true,
   updated_at: true,
 });
 
-/** The terms of a token never change. */
+/** The other terms of a token never change. */
 export const tokenVersion = schemas.token.pick({
   id: true,
   is_active: true,
   revoked_at: true,
   revoked_by: true,
   revoke_reason: true,
+  allow: true,
+  limits: true,
 });
 
 export const sessionVersion = schemas.session;

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { FAILURES_ARE } from './failures.js';
 import { KEY_CHECKS, MISSING_USAGES, PROJECT_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
+import { policies, policyFields } from './policies.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -54,6 +55,7 @@ export const projectCreate = z
     check_key: checkKey,
     ...upstreamFields,
     missing_usage: missingUsage,
+    ...policyFields('each token of the project'),
   })
   .describe('A new project.');
 
@@ -64,6 +66,7 @@ export const projectPatch = z
     check_key: checkKey,
     ...upstreamFields,
     missing_usage: missingUsage,
+    ...policyFields('each token of the project'),
     is_active: about(
       flag,
       'False deactivates the project: its tokens are refused until it is active again.',
@@ -96,6 +99,7 @@ export const project = z
       .describe(
         'What happens with a streamed chat completion without `stream_options`: nothing (`off`), or llmp asks for its usage and removes it from the response (`inject`).',
       ),
+    ...policies('each token of the project'),
     created_at: timestamp('Creation time.'),
     updated_at: timestamp('Time of the last change.'),
     deactivated_at: nullable(timestamp('Time of deactivation; null while the project is active.')),
@@ -152,6 +156,8 @@ export const projectExample: z.input<typeof project> = {
   upstream_base_url: null,
   upstream_auth: 'bearer',
   missing_usage: 'off',
+  allow: null,
+  limits: null,
   created_at: '2030-01-31T12:00:00.000Z',
   updated_at: '2030-01-31T12:00:00.000Z',
   deactivated_at: null,

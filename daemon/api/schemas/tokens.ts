@@ -8,6 +8,7 @@ import {
   type TokenSortOrder,
 } from '../vocabulary.js';
 import { FAILURES_ARE } from './failures.js';
+import { policies, policyFields } from './policies.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -42,7 +43,7 @@ export const tokenCreate = z
     ).optional(),
     like: about(
       id,
-      'ID of another token, in any state: the new token gets its project, name, cap and lifetime, unless they are given.',
+      'ID of another token, in any state: the new token gets its project, name, cap, lifetime, `allow` and `limits`, unless they are given.',
     ).optional(),
     duration_hours: about(
       wholeNumber(1, MAX_DURATION_HOURS),
@@ -57,6 +58,7 @@ export const tokenCreate = z
       'Cap: the total number of requests that can be forwarded with the token. 0, the default, means no cap.',
     ).optional(),
     name: about(name, 'Name of the token. It does not have to be unique.').optional(),
+    ...policyFields('the token'),
   })
   .refine(({ project_id, like }) => (project_id ?? like) !== undefined, {
     path: ['project_id'],
@@ -68,8 +70,12 @@ export const tokenCreate = z
   );
 
 export const tokenPatch = z
-  .strictObject({ is_active: about(flag, 'False revokes the token; true reactivates it.') })
-  .describe('Changes to a token.');
+  .strictObject({
+    is_active: about(flag, 'False revokes the token; true reactivates it.').optional(),
+    ...policyFields('the token'),
+  })
+  .meta({ minProperties: 1 })
+  .describe('Changes to a token. Omitted fields do not change.');
 
 export const tokenLookup = z
   .strictObject({
@@ -150,6 +156,7 @@ export const token = z
       ),
     ),
     revoke_reason: nullable(string('The reason that was given in `X-Audit-Reason` for the revocation, or null.')),
+    ...policies('the token'),
   })
   .describe('A token, without its secret.');
 
@@ -170,6 +177,8 @@ export const tokenExample: z.input<typeof token> = {
   revoked_at: null,
   revoked_by: null,
   revoke_reason: null,
+  allow: { routes: ['inference', 'GET /v1/models'], models: ['gpt-5-mini', 'claude-haiku-*'] },
+  limits: null,
 };
 
 export const tokenCreated = token

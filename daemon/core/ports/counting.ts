@@ -1,5 +1,5 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
-import type { MissingUsage, UpstreamAuth } from '../../api/vocabulary.js';
+import type { MissingUsage, Policies, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */
@@ -14,6 +14,8 @@ export interface KnownToken {
   upstreamBaseUrl: string | null;
   upstreamAuth: UpstreamAuth;
   missingUsage: MissingUsage;
+  /** Those of the project, which hold in addition to those of the token. */
+  projectPolicies: Policies;
   /** Number of the last committed change when this was read: the state includes it and all earlier ones. */
   changeSeq: number;
 }

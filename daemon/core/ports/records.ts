@@ -1,5 +1,12 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
-import type { KeyCheck, MissingUsage, TokenSortField, UpstreamAuth } from '../../api/vocabulary.js';
+import type {
+  KeyCheck,
+  MissingUsage,
+  Policies,
+  PolicyChanges,
+  TokenSortField,
+  UpstreamAuth,
+} from '../../api/vocabulary.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
@@ -9,6 +16,7 @@ export type ChangeKind =
   | 'project.activated'
   | 'project.deactivated'
   | 'token.created'
+  | 'token.updated'
   | 'token.revoked'
   | 'token.reactivated'
   | 'tokens.revoked'
@@ -45,7 +53,7 @@ export interface NewToken extends Omit<Token, keyof typeof UNUSED | keyof Revoca
 }
 
 /** Changes to a project; undefined fields stay unchanged. */
-export interface ProjectChanges {
+export interface ProjectChanges extends PolicyChanges {
   name?: string | undefined;
   upstreamKey?: string | undefined;
   isActive?: boolean | undefined;
@@ -154,6 +162,7 @@ export interface ChangeTransaction {
   insertToken(token: NewToken): Promise<void>;
   revokeToken(id: string, revocation: Revocation): Promise<void>;
   reactivateToken(id: string): Promise<void>;
+  restrictToken(id: string, policies: Policies): Promise<void>;
   /** @returns the number of tokens that were active until now. */
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number>;
   /** As of the store, but with what was committed before this transaction locked its row. */

@@ -82,6 +82,7 @@ export function projectHandlers({
   return {
     createProject: async (request) => {
       const { name, api_key: upstreamKey, check_key: isToCheck, missing_usage: missingUsage } = request.body;
+      const { allow, limits } = request.body;
       const upstream = upstreamIn(request.body);
       const key = { upstreamKey, ...upstream };
       const keyCheck = isToCheck
@@ -89,7 +90,7 @@ export function projectHandlers({
         : undefined;
       upstreamIn(request.body); // UPSTREAM_ALLOWED_HOSTS may have been reloaded during the check.
       return wireChanged(
-        await registry.createProject({ name, ...key, missingUsage, keyCheck }, request.caller),
+        await registry.createProject({ name, ...key, missingUsage, allow, limits, keyCheck }, request.caller),
         keyCheck,
       );
     },
@@ -101,12 +102,12 @@ export function projectHandlers({
 
     updateProject: async (request) => {
       const { name, api_key: upstreamKey, is_active: isActive, check_key: isToCheck } = request.body;
-      const { missing_usage: missingUsage } = request.body;
+      const { missing_usage: missingUsage, allow, limits } = request.body;
       if (isToCheck && upstreamKey === undefined) throw invalid('check_key requires api_key');
-      const changes = { name, upstreamKey, isActive, missingUsage, ...upstreamIn(request.body) };
+      const changes = { name, upstreamKey, isActive, missingUsage, allow, limits, ...upstreamIn(request.body) };
       if (Object.values(changes).every((value) => value === undefined)) {
         throw invalid(
-          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url, upstream_auth and missing_usage',
+          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url, upstream_auth, missing_usage, allow and limits',
         );
       }
       const id = idOf(request, 'project');

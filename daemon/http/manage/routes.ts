@@ -194,10 +194,11 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
     updateToken: async (request) => {
       const id = idOf(request, 'token');
       const { body, caller, expectMatch } = request;
-      const token = body.is_active
-        ? registry.reactivateToken(id, caller, expectMatch)
-        : registry.revokeToken(id, caller, expectMatch);
-      return wireToken(await token);
+      const { is_active: isActive, allow, limits } = body;
+      if ((isActive ?? allow ?? limits) === undefined && allow !== null && limits !== null) {
+        throw new Refusal('invalid_request', 'nothing to change: give at least one of is_active, allow and limits');
+      }
+      return wireToken(await registry.updateToken(id, { isActive, allow, limits }, caller, expectMatch));
     },
 
     revokeToken: async (request) => {

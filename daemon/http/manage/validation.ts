@@ -50,7 +50,9 @@ function parse<Schema extends z.ZodObject>(
   const result = schema.safeParse(input);
   if (result.success) return result.data;
   const problems = result.error.issues.map((issue) => {
-    if (issue.code === 'unrecognized_keys') return `unknown ${what}: ${issue.keys.join(', ')}`;
+    if (issue.code === 'unrecognized_keys') {
+      return `unknown ${what}: ${issue.keys.map((key) => [...issue.path, key].join('.')).join(', ')}`;
+    }
     const field = String(issue.path[0]);
     return `${field} ${field in input ? 'must be' : 'is required:'} ${descriptionOf((schema.shape as Record<string, z.ZodType | undefined>)[field])}`;
   });

@@ -86,6 +86,9 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>, like: Tok
     projectId: body.project_id ?? like?.projectId ?? '', // The schema requires one of the two.
     lifetimeMs: lifetimeMs ?? (like ? like.expiresAtMs - like.createdAtMs : DEFAULT_LIFETIME_MS),
     ...termsIn(body, like),
+    // Null is a value here: nothing of `like`.
+    allow: body.allow === undefined ? (like?.allow ?? null) : body.allow,
+    limits: body.limits === undefined ? (like?.limits ?? null) : body.limits,
     like: like?.id,
   };
 }

@@ -83,9 +83,10 @@ export const flag = <Name extends string>(name: Name): Column<boolean, boolean |
   write: asIs,
 });
 
-export const json = <Name extends string>(name: Name): Column<Record<string, unknown>, string, Name> => ({
+/** What is read is not checked: only we write it. */
+export const json = <Value, Name extends string>(name: Name): Column<Value, string, Name> => ({
   name,
-  read: (stored) => JSON.parse(stored) as Record<string, unknown>,
+  read: (stored) => JSON.parse(stored) as Value,
   write: JSON.stringify,
 });
 

@@ -15,7 +15,7 @@ import {
   type TokenFilter,
   type TokenSort,
 } from '../../core/ports.js';
-import { NOT_REVOKED, type Project, type Revocation } from '../../core/token.js';
+import { NOT_REVOKED, type Policies, type Project, type Revocation } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
 import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
@@ -186,6 +186,10 @@ class SqlChangeTransaction implements ChangeTransaction {
 
   async reactivateToken(id: string): Promise<void> {
     await TOKENS.update(this.#tx, { id }, { isActive: true, ...NOT_REVOKED });
+  }
+
+  async restrictToken(id: string, { allow, limits }: Policies): Promise<void> {
+    await TOKENS.update(this.#tx, { id }, { allow, limits });
   }
 
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {

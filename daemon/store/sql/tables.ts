@@ -4,7 +4,7 @@
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
-import type { Project, Token } from '../../core/token.js';
+import type { Allow, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Anchor } from '../audit-file/anchors.js';
@@ -23,6 +23,13 @@ import {
 } from './columns.js';
 import { columnList, Table } from './table.js';
 
+/** Of tokens and of projects. */
+const policies = {
+  allow: nullable(json<Allow, 'allow'>('allow')),
+  limits: nullable(json<Limits, 'limits'>('limits')),
+} satisfies ColumnsOf<Policies>;
+export const POLICIES = columnList(policies);
+
 // ---- projects
 
 const project = {
@@ -33,6 +40,7 @@ const project = {
   upstreamBaseUrl: nullable(text('upstream_base_url')),
   upstreamAuth: enumText('upstream_auth'),
   missingUsage: enumText('missing_usage'),
+  ...policies,
   createdAtMs: number('created_at'),
   updatedAtMs: number('updated_at'),
   deactivatedAtMs: nullable(number('deactivated_at')),
@@ -62,6 +70,7 @@ const token = {
   isActive: flag('is_active'),
   expiresAtMs: number('expires_at'),
   maxRequests: number('max_requests'),
+  ...policies,
   requestCount: filledIn(number('request_count')),
   cacheHitCount: filledIn(number('cache_hit_count')),
   createdAtMs: number('created_at'),
@@ -101,7 +110,7 @@ const record = {
   clientIp: nullable(text('client_ip')),
   reason: nullable(text('reason')),
   count: nullable(number('count')),
-  details: nullable(json('details')),
+  details: nullable(json<Record<string, unknown>, 'details'>('details')),
   user: nullable(text('reported_user')),
   batch: nullable(text('batch')),
   undoOf: nullable(text('undo_of')),

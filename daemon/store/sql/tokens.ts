@@ -2,7 +2,7 @@ import type { KnownToken, TokenLookup, TokenRow } from '../../core/ports.js';
 import type { SecretBox } from '../secrets.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { upstreamKeyContext } from './projects.js';
-import { TOKEN, type TokenColumns } from './tables.js';
+import { POLICIES, TOKEN, type TokenColumns } from './tables.js';
 
 // The token, and the name and state of its project. Not a join, so that lists are counted in an index of tokens alone.
 export const ROW_COLUMNS = `${TOKEN.list},
@@ -57,11 +57,14 @@ export class SqlTokenLookup implements TokenLookup {
         upstream_base_url: string | null;
         upstream_auth: KnownToken['upstreamAuth'];
         missing_usage: KnownToken['missingUsage'];
+        project_allow: string | null;
+        project_limits: string | null;
         change_seq: number;
       }
     >(
       // One statement, so that all values are from the same moment.
       `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id, p.upstream_base_url, p.upstream_auth, p.missing_usage,
+         p.allow AS project_allow, p.limits AS project_limits,
          (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
       { digest },
@@ -78,6 +81,7 @@ export class SqlTokenLookup implements TokenLookup {
       upstreamBaseUrl: row.upstream_base_url,
       upstreamAuth: row.upstream_auth,
       missingUsage: row.missing_usage,
+      projectPolicies: POLICIES.of({ allow: row.project_allow, limits: row.project_limits }),
       changeSeq: row.change_seq,
     };
   }

@@ -1,4 +1,5 @@
 /** The database's rows of projects, tokens and their counts. */
+import { NO_POLICIES } from '../../../daemon/api/vocabulary.js';
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
 import type { KnownToken, Ledger, LeaseGrant, Tick, TokenLookup } from '../../../daemon/core/ports.js';
 import { canary } from '../canaries.js';
@@ -87,6 +88,7 @@ export class Tables implements TokenLookup, Ledger {
       upstreamBaseUrl: null,
       upstreamAuth: 'bearer',
       missingUsage: 'off',
+      projectPolicies: NO_POLICIES,
       changeSeq: this.changeSeq,
     });
   }

@@ -1,0 +1,194 @@
+/** `allow` and `limits` of tokens and projects, as the management API takes, stores and shows them. */
+import { randomUUID } from 'node:crypto';
+import { expect } from 'chai';
+import type { WireAuditRecord, WireBatchUndone, WireProject, WireToken } from '../../../daemon/api/contract.js';
+import { MAX_ALLOWED, MAX_ALLOWED_LENGTH, MAX_LIMIT } from '../../../daemon/api/vocabulary.js';
+import { canary } from '../../support/canaries.js';
+import { daemonForEachTest } from '../../support/daemon.js';
+import { bodyOf, problemOf } from '../../support/management.js';
+
+const ALLOW = { routes: ['inference', 'GET /v1/models'], models: ['gpt-5-mini', 'claude-haiku-*'] };
+const LIMITS = { requests_per_minute: 60, tokens_per_minute: 200_000, concurrent: 4 };
+
+/** The largest that is accepted. */
+const LARGEST = {
+  routes: Array.from({ length: MAX_ALLOWED }, (_, at) => `POST /${at}`.padEnd(MAX_ALLOWED_LENGTH, '"')),
+  models: Array.from({ length: MAX_ALLOWED }, (_, at) => String(at).padEnd(MAX_ALLOWED_LENGTH, 'm')),
+};
+
+describe('policies', () => {
+  const daemon = daemonForEachTest();
+  let project: WireProject;
+  beforeEach(async () => {
+    project = await daemon.createProject();
+  });
+
+  const both = async () => {
+    const token = await daemon.createToken(project.id);
+    return { token: `/manage/tokens/${token.id}`, project: `/manage/projects/${project.id}` };
+  };
+  const read = (path: string) => bodyOf<WireToken | WireProject>(daemon.manage('GET', path));
+  const patch = (path: string, body: object, batch?: string) =>
+    bodyOf<WireToken | WireProject>(daemon.manage('PATCH', path, body, batch ? { 'x-audit-batch': batch } : {}));
+  const details = async (action: string) =>
+    (await bodyOf<WireAuditRecord[]>(daemon.manage('GET', `/manage/audit?action=${action}`)))[0]?.details;
+
+  it('of a new token and project are those in the request, and none by default', async () => {
+    const made = { allow: ALLOW, limits: LIMITS };
+    const token = await daemon.createToken(project.id, made);
+    expect(token).to.deep.include(made);
+    expect(await daemon.token(token.id)).to.deep.include(made);
+    expect(await details('token.create')).to.deep.include(made);
+    expect(project).to.deep.include({ allow: null, limits: null });
+    expect(await details('project.create')).to.not.include.keys('allow', 'limits');
+    const body = { name: 'restricted', api_key: canary('upstream'), ...made };
+    const { id } = await bodyOf<WireProject>(daemon.manage('POST', '/manage/projects', body), 201);
+    expect(await read(`/manage/projects/${id}`)).to.deep.include(made);
+    expect(await details('project.create')).to.deep.include(made);
+  });
+
+  it('are replaced as a whole by a change, and removed with null; what is not given stays', async () => {
+    const paths = await both();
+    for (const [action, path] of [
+      ['token.update', paths.token],
+      ['project.update', paths.project],
+    ] as const) {
+      expect(await patch(path, { allow: ALLOW, limits: LIMITS })).to.deep.include({ allow: ALLOW, limits: LIMITS });
+      expect(await patch(path, { limits: { concurrent: 1 } })).to.deep.include({
+        allow: ALLOW,
+        limits: { concurrent: 1 },
+      });
+      expect(await details(action)).to.deep.equal({ limits: [LIMITS, { concurrent: 1 }] });
+      expect(await patch(path, { allow: { models: ['m'] } })).to.deep.include({ allow: { models: ['m'] } });
+      expect(await patch(path, { allow: null })).to.deep.include({ allow: null, limits: { concurrent: 1 } });
+      expect(await read(path)).to.deep.include({ allow: null, limits: { concurrent: 1 } });
+    }
+  });
+
+  it('are changed together with the state of a token', async () => {
+    const { token } = await both();
+    const revoked = await patch(token, { is_active: false, allow: ALLOW });
+    expect(revoked).to.deep.include({ is_active: false, state: 'revoked', allow: ALLOW });
+    expect(await details('token.revoke')).to.deep.equal({ is_active: [true, false], allow: [null, ALLOW] });
+    expect(await read(token)).to.deep.include({ is_active: false, allow: ALLOW });
+  });
+
+  it('may be as large as they are documented, in a change too', async () => {
+    const paths = await both();
+    for (const path of Object.values(paths)) {
+      await patch(path, { allow: LARGEST });
+      const last = { ...LARGEST, models: LARGEST.models.toReversed() };
+      await patch(path, { allow: last });
+      expect(await read(path)).to.deep.include({ allow: last });
+    }
+    expect(await details('token.update')).to.have.deep.nested.property('allow[0]', LARGEST);
+  });
+
+  it('are copied with like, unless they are given', async () => {
+    const { id } = await daemon.createToken(project.id, { allow: ALLOW, limits: LIMITS });
+    const like = (body: object) =>
+      bodyOf<WireToken>(daemon.manage('POST', '/manage/tokens', { like: id, ...body }), 201);
+    expect(await like({})).to.deep.include({ allow: ALLOW, limits: LIMITS });
+    expect(await like({ allow: null })).to.deep.include({ allow: null, limits: LIMITS });
+    expect(await like({ limits: { concurrent: 9 } })).to.deep.include({ allow: ALLOW, limits: { concurrent: 9 } });
+  });
+
+  it('are part of the ETag', async () => {
+    for (const path of Object.values(await both())) {
+      const tag = async () => (await daemon.manage('GET', path)).headers.get('etag') ?? '';
+      const first = await tag();
+      await patch(path, { allow: ALLOW });
+      expect((await daemon.manage('PATCH', path, { allow: null }, { 'if-match': first })).status).to.equal(412);
+      await bodyOf(daemon.manage('PATCH', path, { allow: null }, { 'if-match': await tag() }));
+    }
+  });
+
+  it('are undone with their batch, unless they were changed since', async () => {
+    for (const path of Object.values(await both())) {
+      const undo = (batch: string) =>
+        bodyOf<WireBatchUndone>(daemon.manage('POST', `/manage/batches/${batch}/undo`, {}));
+      await patch(path, { allow: ALLOW, limits: { concurrent: 1 } });
+      const [first, second] = [randomUUID(), randomUUID()];
+      await patch(path, { allow: null, limits: LIMITS }, first);
+      expect((await undo(first)).undone).to.have.lengthOf(1);
+      expect(await read(path)).to.deep.include({ allow: ALLOW, limits: { concurrent: 1 } });
+      await patch(path, { allow: { models: ['a'] } }, second);
+      await patch(path, { allow: { models: ['b'] } });
+      expect((await undo(second)).skipped).to.have.deep.nested.property('[0].reason', 'changed_since');
+      expect(await read(path)).to.deep.include({ allow: { models: ['b'] } });
+    }
+  });
+
+  it('publish an event', async () => {
+    const { token } = await both();
+    await patch(token, { allow: ALLOW });
+    const events = await bodyOf<{ kind: string }[]>(daemon.manage('GET', '/manage/events?kind=token.changed'));
+    expect(events).to.have.lengthOf(1);
+  });
+
+  for (const [field, wrong] of [
+    ['allow', {}],
+    ['allow', []],
+    ['allow', 'all'],
+    ['allow', { routes: [] }],
+    ['allow', { models: [] }],
+    ['allow', { models: null }],
+    ['allow', { models: 'gpt-5' }],
+    ['allow', { models: [''] }],
+    ['allow', { models: ['a b'] }],
+    ['allow', { models: ['a,b'] }],
+    ['allow', { models: ['ä'] }],
+    ['allow', { models: [1] }],
+    ['allow', { models: ['m'.repeat(MAX_ALLOWED_LENGTH + 1)] }],
+    ['allow', { models: Array(MAX_ALLOWED + 1).fill('m') }],
+    ['allow', { routes: ['everything'] }],
+    ['allow', { routes: ['/v1/models'] }],
+    ['allow', { routes: ['get /v1/models'] }],
+    ['allow', { routes: ['GET v1/models'] }],
+    ['allow', { routes: ['GET  /v1/models'] }],
+    ['allow', { routes: ['P* /v1/models'] }],
+    ['allow', { routes: ['inference '] }],
+    ['limits', {}],
+    ['limits', { concurrent: 0 }],
+    ['limits', { concurrent: -1 }],
+    ['limits', { concurrent: 1.5 }],
+    ['limits', { concurrent: '4' }],
+    ['limits', { concurrent: null }],
+    ['limits', { requests_per_minute: 0 }],
+    ['limits', { tokens_per_minute: MAX_LIMIT + 1 }],
+  ] as const) {
+    it(`refuse ${field}: ${JSON.stringify(wrong).slice(0, 60)}`, async () => {
+      const { token, project: path } = await both();
+      const create = { project_id: project.id, name: 'x', [field]: wrong };
+      const wanted = { name: 'x', api_key: canary('upstream'), [field]: wrong };
+      for (const [method, target, body] of [
+        ['POST', '/manage/tokens', create],
+        ['PATCH', token, { [field]: wrong }],
+        ['POST', '/manage/projects', wanted],
+        ['PATCH', path, { [field]: wrong }],
+      ] as const) {
+        expect(problemOf(await daemon.manage(method, target, body), 400, 'invalid_request')).to.match(
+          new RegExp(`^${field} must be an object with`),
+        );
+      }
+    });
+  }
+
+  it('refuse a member that they do not have, by its name', async () => {
+    for (const path of Object.values(await both())) {
+      for (const [field, member] of [
+        ['allow', 'route'],
+        ['limits', 'requests_per_second'],
+      ] as const) {
+        const refused = await daemon.manage('PATCH', path, { [field]: { [member]: 1 } });
+        expect(problemOf(refused, 400, 'invalid_request')).to.include(`unknown field: ${field}.${member}`);
+      }
+    }
+  });
+
+  it('do not take a secret for the name of a model', async () => {
+    const { token } = await both();
+    const refused = await daemon.manage('PATCH', token, { allow: { models: [canary('upstream')] } });
+    expect(problemOf(refused, 400, 'invalid_request')).to.match(/^allow must be/);
+  });
+});
