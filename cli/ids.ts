@@ -55,8 +55,9 @@ export async function templateIdOf(client: ManagementClient, given: string): Pro
   return onlyIdOf('token', given, areAlike ? { ...found, meant: found.meant.slice(0, 1) } : found);
 }
 
-function termsOf({ project_id, name, max_requests, created_at, expires_at }: WireToken): string {
-  return JSON.stringify([project_id, name, max_requests, Date.parse(expires_at) - Date.parse(created_at)]);
+function termsOf({ project_id, name, max_requests, allow, limits, created_at, expires_at }: WireToken): string {
+  const lifetimeMs = Date.parse(expires_at) - Date.parse(created_at);
+  return JSON.stringify([project_id, name, max_requests, allow, limits, lifetimeMs]);
 }
 
 function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<WireToken | WireProject>): string {

@@ -201,6 +201,9 @@ export function warningsFor(settings: Partial<AllSettings>, { env, file }: Sourc
   if (trustedProxies?.some(({ prefix }) => prefix === 0)) {
     warnings.push('TRUSTED_PROXIES trusts all addresses: any client can claim any address');
   }
+  if (settings.escapes === 'allow') {
+    warnings.push('ESCAPES=allow: tokens with a cap, a list or limits can have models run without being counted');
+  }
   warnings.push(...proxyWarnings(settings, { env, file }));
   return warnings;
 }

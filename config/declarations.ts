@@ -207,6 +207,12 @@ const forwarding = {
     "Whether a request that runs no model counts as a use of its token: GET and HEAD without a body, such as the list of models, and the counting of tokens (POST to Anthropic's /messages/count_tokens, OpenAI's /responses/input_tokens and Google's :countTokens). If false, such a request spends no unit of a cap and is not in request_count; with a used-up cap it is refused all the same. Usage, events, metrics and audit contain it in both cases.",
     'isReloadable',
   ),
+  escapes: setting(
+    'ESCAPES',
+    oneOf('refuse', 'allow'),
+    'refuse',
+    'Whether restricted tokens may use escapes: routes whose effects outlive the request or lead around the daemon, such as file batches, fine-tuning, and secrets for other clients. A token is restricted if it or its project has a cap, allow or limits. With refuse it gets 403 route_escapes, unless its list of routes names the route. allow is for programs that depend on such routes.',
+  ),
   maxRequestBytes: setting('MAX_REQUEST_SIZE', size, '50MB', 'The maximum size of a request body.'),
   errorShape: setting(
     'ERROR_SHAPE',

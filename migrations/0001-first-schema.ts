@@ -143,7 +143,7 @@ async function createAudit(schema: Schema): Promise<void> {
     client_ip: { ...id, allowNull: true },
     reason: { ...text(200), allowNull: true },
     count: { type: DataTypes.BIGINT, allowNull: true },
-    details: { type: DataTypes.TEXT('medium'), allowNull: true }, // JSON; two values of a policy exceed the 64 KB of a TEXT of MySQL
+    details: { type: schema.isMysql ? DataTypes.TEXT('medium') : DataTypes.TEXT, allowNull: true }, // JSON; two values of a policy exceed the 64 KB of a TEXT of MySQL
     batch: { ...id, allowNull: true }, // of the command or dialog that made this change among others
     undo_of: { ...id, allowNull: true }, // the batch that this change undoes
   });

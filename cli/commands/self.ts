@@ -148,6 +148,7 @@ const selfView: View<TokenSelf> = {
     'server_time',
     'created_at',
     'dialect',
+    'allow',
   ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },

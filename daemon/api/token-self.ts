@@ -1,6 +1,6 @@
 /** `GET /token/self`: what the holder of a token is told about it. It is not part of the management API: the token is the credential. */
 import type { Dialect } from './providers.js';
-import type { TokenState } from './vocabulary.js';
+import type { Allow, TokenState } from './vocabulary.js';
 
 export const TOKEN_SELF_PATH = '/token/self';
 
@@ -20,6 +20,8 @@ export interface TokenSelf {
   request_count: number;
   /** Null without a cap. */
   requests_remaining: number | null;
+  /** Lists of routes and models of the token and of its project: a request must be allowed by each. Empty: everything is. */
+  allow: Allow[];
   server_time: string;
   /** The API of the token's project. */
   dialect: Dialect;

@@ -80,6 +80,7 @@ export async function buildCore(
     log,
     instanceId,
     staleLimitMs,
+    allowsEscapes: settings.escapes === 'allow',
     isShared,
     onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
   });

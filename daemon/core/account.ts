@@ -1,11 +1,14 @@
 import type { MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
+import type { Policy } from './policy/policy.js';
 import type { KnownToken } from './ports.js';
 import type { Refusal } from './refusal.js';
 import { digestOf } from './token.js';
 
 /** State of a token as read from the database. Immutable: replaced as a whole. */
 export interface AccountSnapshot extends KnownToken {
+  /** Which routes and models it may use; null: all. */
+  policy: Policy | null;
   /** From this time on (monotonic) it must be read again before use. */
   recheckAtMs: number;
   /** Expiry in RFC 3339, formatted on first use because every response carries it. */
@@ -28,6 +31,10 @@ export class Account {
   // The lease: units of a cap that the database has set aside for this instance.
   /** Leased units that are not yet drawn. */
   units = 0;
+  /** Drawn units of requests of which it is not known yet whether they will be forwarded. They belong to the lease, and are no uses. */
+  withheld = 0;
+  /** How often the lease was lost: what was withheld before that cannot be returned. */
+  losses = 0;
   /** Units requested by the tick in progress. */
   taking = 0;
   /** Whether the next tick requests units. */
@@ -119,6 +126,8 @@ export class Pass extends LinkedSetMember {
   readonly missingUsage: MissingUsage;
   /** Whether the request has ended; then no use can be drawn. */
   isFinished = false;
+  /** For a use that may still be undone: `losses` of the account when it was drawn. */
+  withheldAt: number | null = null;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
   ended: Refusal | null = null;
   /**
@@ -151,6 +160,11 @@ export class Pass extends LinkedSetMember {
     const pass = new Pass(this.account, this.#known);
     pass.changeSeq = this.changeSeq;
     return pass;
+  }
+
+  /** Which routes and models the request may use, as of its admission; null: all. */
+  get policy(): Policy | null {
+    return this.#known.policy;
   }
 
   get tokenName(): string | null {

@@ -1,5 +1,6 @@
 import { Account, type AccountSnapshot } from './account.js';
 import { AccountCache } from './account-cache.js';
+import { Policy } from './policy/policy.js';
 import type { Change, Clock, KnownToken, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
 import { unavailable } from './refusal.js';
@@ -25,6 +26,8 @@ export interface AccountsOptions {
   staleLimitMs: number;
   /** Whether other instances share the database. */
   isShared: boolean;
+  /** Whether every token may use the routes that lead around its restrictions. */
+  allowsEscapes: boolean;
   maxAccounts?: number | undefined;
   /** Called with an idle account over the limit that holds units: it can be evicted once these are given back. */
   onHolding: (account: Account) => void;
@@ -186,7 +189,17 @@ export class Accounts {
       account.left = Math.max(0, token.maxRequests - found.reserved);
       for (const idle of this.#cache.add(account)) this.#options.onHolding(idle);
     }
-    account.known = { ...found, recheckAtMs: readAtMs + RECHECK_AFTER_MS, expiresAt: null, upstreamDigest: null };
+    account.known = {
+      ...found,
+      policy: Policy.of({
+        policies: [token, found.projectPolicies],
+        isCapped: account.isCapped,
+        allowsEscapes: this.#options.allowsEscapes,
+      }),
+      recheckAtMs: readAtMs + RECHECK_AFTER_MS,
+      expiresAt: null,
+      upstreamDigest: null,
+    };
   }
 
   /** The database is unavailable: extends the use of verified state a little, up to the stale limit. */

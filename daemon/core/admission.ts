@@ -6,7 +6,8 @@
  * **Accounts.** What this instance knows of tokens and projects is read and cached by accounts.ts.
  *
  * **Check, then draw.** `admit` checks that (a) the token exists and is active, (b) it has not expired, (c) its project is active, and
- * (d) a unit of its cap is free, in this order. After waiting for anything it starts again at (a). `draw` takes the unit when
+ * (d) a unit of its cap is free, in this order, and then whether it may use the route and the models that the request names
+ * (policy/policy.ts). After waiting for anything it starts again at (a). `draw` takes the unit when
  * forwarding is decided, with the same checks and without awaiting, so nothing can change in between (one thread). A response from
  * the cache and a refusal never draw a unit.
  *
@@ -25,6 +26,7 @@
 import { type Account, Pass } from './account.js';
 import { Accounts, isKnown, type KnownAccount } from './accounts.js';
 import { Histogram } from './histogram.js';
+import type { Asked, BodyModels, Policy } from './policy/policy.js';
 import type { Change, Clock, KnownToken, Ledger, Log, NumberedChange, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
 import {
@@ -56,6 +58,8 @@ export interface AdmissionOptions {
   staleLimitMs: number;
   /** Whether other instances share the database. */
   isShared?: boolean;
+  /** Default: false. */
+  allowsEscapes?: boolean;
   /** Called with the ID of a token when this instance needs units that other instances hold. */
   onContention?: (tokenId: string) => void;
   maxAccounts?: number;
@@ -80,6 +84,7 @@ export class Admission {
     this.accounts = new Accounts({
       ...options,
       isShared: options.isShared ?? false,
+      allowsEscapes: options.allowsEscapes ?? false,
       onHolding: (account) => {
         this.#settlement.giveBack(account);
       },
@@ -100,17 +105,21 @@ export class Admission {
    *
    * @param secret the presented value; neither stored nor logged.
    * @param digest its digest, if the caller already has it.
-   * @throws {Refusal} (or rejects with) `unauthorized`, `project_inactive`, `request_limit_reached`, `unavailable`.
+   * @param request asks for a route, and perhaps models. Its body is checked later, with `checkBody`.
+   * @throws {Refusal} (or rejects with) `unauthorized`, `project_inactive`, `request_limit_reached`, `unavailable`, or what its policy refuses
+   *   it with.
    */
-  admit(secret: string, digest = digestOf(secret)): Pass | Promise<Pass> {
+  admit(secret: string, digest = digestOf(secret), request: Asking | null = null): Pass | Promise<Pass> {
     const account = this.accounts.usable(digest);
-    if (account && this.#verdictOn(account) === null) return this.#createPass(account);
+    if (account && this.#verdictOn(account, request) === null) return this.#createPass(account);
     // From here on all requests take the same path, so that the timing of a refusal does not reveal its reason.
     if (!isWellFormedSecret(secret)) throw unauthorized(); // Typos and guesses never reach the database.
-    return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, (isLate) => this.#admitAfterWaiting(digest, isLate));
+    return withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, (isLate) =>
+      this.#admitAfterWaiting(digest, request, isLate),
+    );
   }
 
-  async #admitAfterWaiting(digest: string, isLate: () => boolean): Promise<Pass> {
+  async #admitAfterWaiting(digest: string, request: Asking | null, isLate: () => boolean): Promise<Pass> {
     for (;;) {
       if (isLate()) throw unavailable();
       const account = this.accounts.usable(digest);
@@ -118,18 +127,18 @@ export class Admission {
         if (this.accounts.isMissing(digest)) throw unauthorized();
         await this.accounts.refresh(digest);
       } else {
-        const pass = await this.#enterOrWait(account);
+        const pass = await this.#enterOrWait(account, request);
         if (pass) return pass;
       }
     }
   }
 
   /** @returns null when it had to wait, so that all checks must be repeated. */
-  async #enterOrWait(account: KnownAccount): Promise<Pass | null> {
+  async #enterOrWait(account: KnownAccount, request: Asking | null): Promise<Pass | null> {
     const { tokenId, projectId, known } = account;
     const { token, projectName } = known;
     try {
-      if (this.#check(account)) return this.#createPass(account);
+      if (this.#check(account, request)) return this.#createPass(account);
       await this.#settlement.unitsFor(account);
       return null;
     } catch (error) {
@@ -166,12 +175,13 @@ export class Admission {
    *
    * @throws {Refusal} (rejects with) the same as `identify`.
    */
-  async inspect(account: Account): Promise<Pick<KnownToken, 'token' | 'upstreamAuth'>> {
+  async inspect(account: Account): Promise<Pick<KnownToken, 'token' | 'upstreamAuth' | 'projectPolicies'>> {
     const known = (await this.#readForHolder(account)) ?? account.known;
     if (known === null) throw unavailable();
     this.#checkUsable(known);
     const { uses, hits, lastUsedAtMs } = this.unsettled(account.tokenId);
-    return { token: withUnsettled(known.token, uses, hits, lastUsedAtMs), upstreamAuth: known.upstreamAuth };
+    const { upstreamAuth, projectPolicies } = known;
+    return { token: withUnsettled(known.token, uses, hits, lastUsedAtMs), upstreamAuth, projectPolicies };
   }
 
   /** @returns null if the database is unavailable. */
@@ -193,11 +203,66 @@ export class Admission {
    * fails: a failing provider must not grant free attempts.
    *
    * @param isRead it passes the same checks, (d) included, and the token was used now, but it takes no unit and counts as no use.
+   * @param isWithheld the use is counted by `forwarded`, or undone by `takeBack`; a pass that is finished before counts.
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
    */
-  draw(pass: Pass, isRead = false): undefined | Promise<void> {
-    return this.#tryDraw(pass, isRead) ? undefined : this.#until(pass, () => this.#tryDraw(pass, isRead));
+  draw(pass: Pass, isRead = false, isWithheld = false): undefined | Promise<void> {
+    return this.#drawUntil(pass, () => this.#tryDraw(pass, isRead, isWithheld));
+  }
+
+  /**
+   * The same for a message that asks for a response on a connection. It is a request of its own, so it is checked with the policy of now.
+   *
+   * @param message null if it was not read.
+   */
+  drawForMessage(pass: Pass, isRead: boolean, message: BodyModels | null): undefined | Promise<void> {
+    return this.#drawUntil(pass, () => {
+      if (!this.#stillPasses(pass)) return false;
+      this.checkMessage(pass, message, true);
+      return this.#tryDraw(pass, isRead, false);
+    });
+  }
+
+  #drawUntil(pass: Pass, draw: () => boolean): undefined | Promise<void> {
+    return draw() ? undefined : this.#until(pass, draw);
+  }
+
+  /** Checks what a message on a connection asks for. @throws {Refusal} what the policy refuses it with. */
+  checkMessage(pass: Pass, message: BodyModels | null, isRequest: boolean): void {
+    const reason = this.policyOf(pass)?.reasonAgainstMessage(message, isRequest);
+    if (reason) throw reason();
+  }
+
+  /** Checks what was read of the body of a request that is admitted. @throws {Refusal} what its policy refuses it with. */
+  checkBody(pass: Pass, request: Asking): void {
+    const reason = pass.policy?.reasonAgainst(request.asked);
+    if (reason) throw reason();
+  }
+
+  /** The policy for the next message on a connection. */
+  policyOf({ account, policy }: Pass): Policy | null {
+    return account.known ? account.known.policy : policy;
+  }
+
+  /** The withheld use was forwarded. */
+  forwarded(pass: Pass): void {
+    const { account, withheldAt } = pass;
+    if (withheldAt === null) return;
+    pass.withheldAt = null;
+    const isLost = account.isCapped && withheldAt !== account.losses; // Then it counts as used already.
+    if (account.isCapped && !isLost) account.withheld -= 1;
+    if (!isLost) this.#settlement.countUse(account);
+  }
+
+  /** The request of the withheld use is refused. */
+  takeBack(pass: Pass): void {
+    const { account, withheldAt } = pass;
+    pass.withheldAt = null;
+    if (withheldAt !== account.losses || !account.isCapped) return;
+    account.withheld -= 1;
+    account.units += 1;
+    account.wake();
   }
 
   #until({ account }: Pass, isDone: () => boolean): Promise<void> {
@@ -210,7 +275,7 @@ export class Admission {
     });
   }
 
-  #tryDraw(pass: Pass, isRead: boolean): boolean {
+  #tryDraw(pass: Pass, isRead: boolean, isWithheld: boolean): boolean {
     if (!this.#stillPasses(pass)) return false;
     const { account } = pass;
     if (isRead) {
@@ -218,7 +283,10 @@ export class Admission {
       return true;
     }
     if (account.isCapped) account.units -= 1;
-    this.#settlement.countUse(account);
+    if (isWithheld) {
+      if (account.isCapped) account.withheld += 1;
+      pass.withheldAt = account.losses;
+    } else this.#settlement.countUse(account);
     return true;
   }
 
@@ -264,6 +332,7 @@ export class Admission {
 
   /** Call when the request has ended for any reason. */
   finish(pass: Pass): void {
+    this.forwarded(pass);
     pass.isFinished = true;
     pass.holder = null;
     pass.account.inFlight.delete(pass);
@@ -373,19 +442,22 @@ export class Admission {
   }
 
   /**
-   * Checks (a) to (d): the one rule for admission, draws and confirmations.
+   * Checks (a) to (d), and the route and the models: the one rule for admission, draws and confirmations. A request that was admitted goes on
+   * when its policy changes.
    *
+   * @param request null if it was admitted.
    * @returns null if they pass, or why not; `waits` when only a unit of the cap is missing and may still become available.
    */
-  #verdictOn({ known, isCapped, units, exhaustedUntilMs }: KnownAccount): Reason | 'waits' | null {
+  #verdictOn({ known, isCapped, units, exhaustedUntilMs }: KnownAccount, request: Asking | null): Verdict {
     const reason = reasonAgainst(known, this.#clock.now());
-    if (reason || !isCapped || units > 0) return reason;
-    return this.#clock.monotonic() < exhaustedUntilMs ? limitReached : 'waits';
+    if (reason) return reason;
+    if (isCapped && units <= 0) return this.#clock.monotonic() < exhaustedUntilMs ? limitReached : 'waits';
+    return known.policy && request ? known.policy.reasonAgainst(request.asked) : null;
   }
 
   /** @returns false when a unit must be waited for. */
-  #check(account: KnownAccount): boolean {
-    const verdict = this.#verdictOn(account);
+  #check(account: KnownAccount, request: Asking | null = null): boolean {
+    const verdict = this.#verdictOn(account, request);
     if (verdict === null || verdict === 'waits') return verdict === null;
     throw verdict();
   }
@@ -404,8 +476,15 @@ export class Admission {
   }
 }
 
+/** A request that asks for admission. */
+export interface Asking {
+  /** What it asks for. It is read only for a token with a policy. */
+  readonly asked: Asked;
+}
+
 /** Why a request is refused: creates its refusal. */
 type Reason = () => Refusal;
+type Verdict = Reason | 'waits' | null;
 
 /** Checks (a) to (c). A new reason to refuse a token belongs here, and takes effect at every step. */
 function reasonAgainst({ token, projectIsActive }: KnownToken, nowMs: number): Reason | null {

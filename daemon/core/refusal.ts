@@ -21,8 +21,8 @@ export type RefusalKind =
   | 'token_for_inactive_project'
   | 'schema_too_new'
   | 'method_not_allowed'
-  | 'unsupported_media_type'
   // both
+  | 'unsupported_media_type'
   | 'project_inactive'
   | 'unavailable'
   | 'internal'
@@ -35,6 +35,11 @@ export type RefusalKind =
   | 'uri_too_long'
   | 'expectation_failed'
   | 'request_limit_reached'
+  | 'route_not_allowed'
+  | 'route_escapes'
+  | 'model_not_allowed'
+  | 'model_not_named'
+  | 'model_not_checkable'
   | 'rate_limited'
   | 'headers_too_large'
   | 'transfer_coding_not_supported'
@@ -67,6 +72,8 @@ export interface RefusalDetails {
   allow?: string;
   /** Sent as `RateLimit` and `RateLimit-Policy`. */
   rateLimit?: RateLimitState;
+  /** Routes or models that the token may use, or the first of them. */
+  allowed?: readonly string[];
   /** What the client can do about it, in a phrase that continues the message. */
   hint?: string;
   /** Why a token is no longer valid. Set only for a client that presented the correct secret. */
@@ -88,6 +95,7 @@ export class Refusal extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly allow: string | undefined;
   readonly rateLimit: RateLimitState | undefined;
+  readonly allowed: readonly string[] | undefined;
   readonly hint: string | undefined;
   readonly tokenIs: 'expired' | 'revoked' | undefined;
 
@@ -101,6 +109,7 @@ export class Refusal extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds;
     this.allow = details.allow;
     this.rateLimit = details.rateLimit;
+    this.allowed = details.allowed;
     this.hint = details.hint;
     this.tokenIs = details.tokenIs;
   }

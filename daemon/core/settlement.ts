@@ -300,7 +300,7 @@ export class Settlement {
     const reports = new Map<string, LeaseGrant>();
     for (const account of took) {
       // The lease row includes units held before the tick, and those drawn since.
-      const granted = (held.get(account.tokenId) ?? 0) - account.units - account.uses;
+      const granted = (held.get(account.tokenId) ?? 0) - account.units - account.withheld - account.uses;
       // If none was granted, the reason is unknown (cap reached, or held elsewhere); waiting requests ask again.
       if (granted > 0) reports.set(account.tokenId, { granted, left: account.left - granted, isHeldElsewhere: false });
     }
@@ -324,7 +324,8 @@ export class Settlement {
         account.hits += account.settlingHits;
       }
       if (account.isCapped) account.uses = 0;
-      account.units = account.taking = account.settlingUses = account.settlingHits = 0;
+      account.units = account.withheld = account.taking = account.settlingUses = account.settlingHits = 0;
+      account.losses += 1;
       account.givesBack = false;
       this.#pending.add(account);
       account.wake();

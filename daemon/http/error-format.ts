@@ -4,11 +4,12 @@
  *
  * | format      | body of an error response                                                                   |
  * | ----------- | ------------------------------------------------------------------------------------------- |
- * | `plain`     | `{"error": "message", "code", "request_id", "hint"}`; `hint` is optional                     |
+ * | `plain`     | `{"error": "message", "code", "request_id", "hint", "allowed"}`; the last two are optional    |
  * | `openai`    | `{"error": {"message", "type", "param": null, "code"}, "code", "request_id"}`                |
  * | `anthropic` | `{"type": "error", "error": {"type", "message"}, "code", "request_id"}`                      |
  * | `google`    | `{"error": {"code": HTTP status, "message", "status", "details": [code, request ID, delay]}}` |
  *
+ * All but `google` have the list `allowed` beside `code`, if the token may use no more; there it is one text in `details`.
  * In all but `plain` the hint is part of the message, because the SDKs show nothing else.
  */
 export type ErrorFormat = 'plain' | 'openai' | 'anthropic' | 'google';
@@ -34,6 +35,8 @@ export interface ErrorContent {
   status: number;
   /** When a retry makes sense. */
   retryAfterSeconds: number | undefined;
+  /** What the token may use instead. */
+  allowed?: readonly string[] | undefined;
 }
 
 interface Formatter {
@@ -49,10 +52,11 @@ const FORMATTERS: Record<ErrorFormat, Formatter> = {
     event: (words) => `data: ${JSON.stringify(plainBody(words))}\n\n`,
   },
   openai: {
-    body: ({ message, hint, type, code, requestId }) => ({
+    body: ({ message, hint, type, code, requestId, allowed }) => ({
       error: { message: hinted(message, hint), type, param: null, code },
       code,
       request_id: requestId,
+      allowed,
     }),
     event: ({ message, type, code }) => `data: ${JSON.stringify({ error: { message, type, code } })}\n\n`,
   },
@@ -70,9 +74,9 @@ const FORMATTERS: Record<ErrorFormat, Formatter> = {
 
 const hinted = (message: string, hint: string | undefined) => (hint === undefined ? message : `${message}: ${hint}`);
 
-function plainBody({ message, hint, code, requestId }: ErrorContent): object {
-  // JSON.stringify omits an undefined hint.
-  return { error: message, code, request_id: requestId, hint };
+function plainBody({ message, hint, code, requestId, allowed }: ErrorContent): object {
+  // JSON.stringify omits what is undefined.
+  return { error: message, code, request_id: requestId, hint, allowed };
 }
 
 /** Types of Anthropic's errors, by status (platform.claude.com/docs/en/api/errors). */
@@ -86,9 +90,9 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   504: 'timeout_error',
 };
 
-function anthropicBody({ message, hint, code, requestId, status }: ErrorContent): object {
+function anthropicBody({ message, hint, code, requestId, status, allowed }: ErrorContent): object {
   const type = ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
-  return { type: 'error', error: { type, message: hinted(message, hint) }, code, request_id: requestId };
+  return { type: 'error', error: { type, message: hinted(message, hint) }, code, request_id: requestId, allowed };
 }
 
 /** Canonical codes of Google's APIs (google.rpc.Code), by status. */
@@ -111,9 +115,11 @@ const RPC = 'type.googleapis.com/google.rpc.';
  * Our code and the request ID are in `details`, in the messages that Google defines for them (google/rpc/error_details.proto). They
  * are not beside `error`: Google's SDK for Python would take a `code` there for the status.
  */
-function googleBody({ message, hint, code, requestId, status, retryAfterSeconds }: ErrorContent): object {
+function googleBody({ message, hint, code, requestId, status, retryAfterSeconds, allowed }: ErrorContent): object {
+  // Its values can only be texts.
+  const metadata = { code, ...(allowed && { allowed: allowed.join(', ') }) };
   const details: object[] = [
-    { '@type': `${RPC}ErrorInfo`, reason: code.toUpperCase(), domain: 'llmp', metadata: { code } },
+    { '@type': `${RPC}ErrorInfo`, reason: code.toUpperCase(), domain: 'llmp', metadata },
     { '@type': `${RPC}RequestInfo`, requestId },
   ];
   if (retryAfterSeconds !== undefined)

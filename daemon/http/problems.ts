@@ -44,6 +44,11 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   uri_too_long: { status: 414, endsConnection: true },
   expectation_failed: { status: 417, endsConnection: true },
   request_limit_reached: { status: 429, type: 'insufficient_quota', isFinal: true },
+  route_not_allowed: { status: 403, isFinal: true },
+  route_escapes: { status: 403, isFinal: true },
+  model_not_allowed: { status: 403, isFinal: true },
+  model_not_named: { status: 403, isFinal: true },
+  model_not_checkable: { status: 403, isFinal: true },
   rate_limited: { status: 429, type: 'rate_limit_error' },
   headers_too_large: { status: 431, endsConnection: true },
   transfer_coding_not_supported: { status: 501, code: 'not_supported', isFinal: true, endsConnection: true },
@@ -107,11 +112,11 @@ export function problemResponse(
 ): { headers: Record<string, string>; body: string } {
   const problem = problemOf(refusal.kind);
   const { code, isFinal } = problem;
-  const { message, retryAfterSeconds } = refusal;
+  const { message, retryAfterSeconds, allowed } = refusal;
   const { format, hint } = wording ?? PLAIN;
   const status = statusFor(refusal, wording ?? PLAIN);
   const type = typeFor(refusal, wording ?? PLAIN);
-  const body = errorBody(format, { message, hint, type, code, requestId, status, retryAfterSeconds });
+  const body = errorBody(format, { message, hint, type, code, requestId, status, retryAfterSeconds, allowed });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),

@@ -5,6 +5,7 @@
  * The client may be hostile: it may escape keys and values, repeat them, or add other documents. A message of which it is not clear
  * whether the provider will take it for such a request counts as one.
  */
+import type { BodyModels } from '../policy/policy.js';
 import { modelNameFrom } from './facts.js';
 import { JsonScanner, parsedValue } from './json-scanner.js';
 import { wanted } from './wanted-members.js';
@@ -48,6 +49,14 @@ export class ClientMessages {
   hasType = false;
   /** The model that is requested. */
   model: string | null = null;
+  /** What policies depend on; null if they need not be known. */
+  read: BodyModels | null = null;
+  readonly #newReader: () => BodyModels | null;
+
+  /** @param newReader called for each message. */
+  constructor(newReader: () => BodyModels | null = () => null) {
+    this.#newReader = newReader;
+  }
 
   /** @see MessageReceiver. Binary messages are read like text, because some providers do so. */
   begin(): void {
@@ -57,9 +66,11 @@ export class ClientMessages {
     this.isWarmUp = false;
     this.hasType = false;
     this.model = null;
+    this.read = this.#newReader();
   }
 
   payload(bytes: Buffer, from: number, to: number): void {
+    this.read?.add(bytes, from, to);
     let at = from;
     if (!this.#isObject) {
       while (at < to && isBlank(bytes[at] ?? 0)) at += 1;
@@ -71,6 +82,7 @@ export class ClientMessages {
   }
 
   end(): void {
+    this.read?.end();
     if (this.#isObject) this.#scanner.finish();
   }
 

@@ -5,7 +5,10 @@
  *   2 rate limit   of the client's address                                 429 503
  *   3 credential   a token, and none in the target                         401
  *   4 admission    exists & active? expired? project active? uses left?    401 401 403 429
+ *                  route and models allowed?                               400 403 415
  *   5 rate limit   of all requests with a valid token                      429 503
+ *
+ * If models may be named in the body, step 5 follows when it was read.
  *
  * When the request is about to be forwarded, its use is drawn, with the checks of step 4 again.
  *
@@ -15,7 +18,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass, PassHolder } from '../../core/account.js';
-import type { Admission } from '../../core/admission.js';
+import type { Admission, Asking } from '../../core/admission.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { loopDetected, unauthorized, unavailable } from '../../core/refusal.js';
@@ -45,7 +48,7 @@ export interface AdmitOptions extends RecordOptions {
 export type AdmitSettings = Pick<Reloadable, 'queryKey'>;
 
 /** A request or handshake that goes through admission. */
-export interface AdmissionRequest extends PassHolder {
+export interface AdmissionRequest extends PassHolder, Asking {
   readonly req: IncomingMessage;
   readonly record: RequestRecord;
   /** Limit for the declared length of its body. */
@@ -54,6 +57,8 @@ export interface AdmissionRequest extends PassHolder {
   onIdentified(): boolean;
   /** The token that the request presents. */
   presentedToken(fields: RequestFields): PresentedToken | null;
+  /** Whether its body must be read before it is known whether it is allowed. The limit of all requests counts it after that. */
+  readsBody(pass: Pass): boolean;
   /** It is admitted; processing continues from here. */
   onAdmitted(pass: Pass, fields: RequestFields): void;
   /** Does nothing if the request has ended. For `ClientGone` there is no client left to respond to. */
@@ -79,8 +84,10 @@ export async function admit(applicant: AdmissionRequest, options: AdmitOptions):
     const asking = askAdmission(applicant, options, fields);
     const pass = asking instanceof Promise ? await asking : asking;
     enter(applicant, options, pass);
-    const countingAll = rateLimits.countAuthenticated();
-    if (countingAll) await unlessEnded(applicant, countingAll);
+    if (!applicant.readsBody(pass)) {
+      const countingAll = rateLimits.countAuthenticated();
+      if (countingAll) await unlessEnded(applicant, countingAll);
+    }
     applicant.onAdmitted(pass, withoutTokens(fields));
   } catch (error) {
     applicant.refuse(error);
@@ -88,7 +95,7 @@ export async function admit(applicant: AdmissionRequest, options: AdmitOptions):
 }
 
 /** Waits. @throws {ClientGone} if the request has ended in the meantime. */
-async function unlessEnded(request: Pick<AdmissionRequest, 'hasEnded'>, waiting: Promise<void>): Promise<void> {
+export async function unlessEnded(request: Pick<AdmissionRequest, 'hasEnded'>, waiting: Promise<void>): Promise<void> {
   await waiting;
   if (request.hasEnded()) throw new ClientGone();
 }
@@ -108,7 +115,7 @@ function askAdmission(applicant: AdmissionRequest, options: AdmitOptions, fields
   if (!options.isServing()) throw unavailable();
   const presented = applicant.presentedToken(fields);
   if (presented === null) throw unauthorized();
-  return options.admission.admit(presented.secret, presented.digest);
+  return options.admission.admit(presented.secret, presented.digest, applicant);
 }
 
 function enter(applicant: AdmissionRequest, { admission }: AdmitOptions, pass: Pass): void {

@@ -20,6 +20,7 @@ import type { ContentReaders } from '../../core/content/content-reader.js';
 import { isRead } from '../../core/content/runs-model.js';
 import type { Outcome } from '../../core/events.js';
 import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
+import type { Asked, BodyModels } from '../../core/policy/policy.js';
 import type { StoredResponse } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { type BodyReceiver, isBufferable, type RequestBody, Upload } from './body.js';
@@ -31,7 +32,8 @@ import { asRefusal } from '../problems.js';
 import type { TurnTask } from '../scheduler.js';
 import type { WordingSettings } from '../wording.js';
 import { MAX_EXTENDED_BODY_BYTES, mayLackUsage } from './added-usage.js';
-import { type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded } from './admit.js';
+import { type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded, unlessEnded } from './admit.js';
+import { askedOf } from './asked.js';
 import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
 import { ClientResponse } from './client-response.js';
 import { RequestRecord } from './request-record.js';
@@ -76,6 +78,10 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
   #fields: RequestFields | null = null;
   #body: RequestBody = null;
   #upload: Upload | null = null;
+  /** What it asks for, if its token has a policy. */
+  #asked: Asked | null = null;
+  /** Whether its body is checked while it is forwarded, so that its use may be undone. */
+  #withholdsUse = false;
   /** Null if the cache is not involved. */
   #cacheTransaction: CacheTransaction | null = null;
   /** Whether the response to an identical request is awaited. */
@@ -107,6 +113,10 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     });
   }
 
+  get asked(): Asked {
+    return (this.#asked ??= askedOf(this.req, false));
+  }
+
   // ---- admission
 
   onIdentified(): boolean {
@@ -119,6 +129,12 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
 
   presentedToken(fields: RequestFields): PresentedToken | null {
     return presentedTokenIn(fields, this.req.socket);
+  }
+
+  readsBody(pass: Pass): boolean {
+    const { policy } = pass;
+    if (policy === null) return false;
+    return (this.asked.body = policy.readerFor(this.asked)) !== null;
   }
 
   onAdmitted(pass: Pass, fields: RequestFields): void {
@@ -178,6 +194,66 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     const fields = this.#fields;
     const { pass } = this.record;
     if (!pass || !fields || this.hasEnded()) return; // It was refused or cut while its body arrived.
+    try {
+      const counting = this.#asked?.body ? this.#checkBody(pass, this.#asked.body) : undefined;
+      if (counting) void this.#lookUpAfter(counting, pass, fields);
+      else this.#lookUp(pass, fields);
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  /** Checks what the body asks for: all of it, or part by part while it is forwarded. Then the limit of all requests counts it. */
+  #checkBody(pass: Pass, models: BodyModels): Promise<void> | undefined {
+    const body = this.#body;
+    if (Buffer.isBuffer(body)) {
+      models.add(body);
+      models.end();
+      this.options.admission.checkBody(pass, this);
+    } else if (body !== null) {
+      this.#withholdsUse = true;
+      this.#body = this.#checkedStream(body, pass, models);
+    }
+    return this.options.rateLimits.countAuthenticated();
+  }
+
+  /** The last piece waits for the verdict, so that the provider never gets a complete request that is not allowed. */
+  async *#checkedStream(body: AsyncIterable<Buffer>, pass: Pass, models: BodyModels): AsyncGenerator<Buffer> {
+    const { admission } = this.options;
+    let held: Buffer | null = null;
+    for await (const piece of body) {
+      models.add(piece);
+      this.#checkPart(pass);
+      if (held) yield held;
+      held = piece;
+    }
+    models.end();
+    this.#checkPart(pass);
+    admission.forwarded(pass);
+    if (held) yield held;
+  }
+
+  #checkPart(pass: Pass): void {
+    const { admission } = this.options;
+    try {
+      admission.checkBody(pass, this);
+    } catch (error) {
+      admission.takeBack(pass);
+      this.record.isUse = false;
+      throw error;
+    }
+  }
+
+  async #lookUpAfter(counting: Promise<void>, pass: Pass, fields: RequestFields): Promise<void> {
+    try {
+      await unlessEnded(this, counting);
+      this.#lookUp(pass, fields);
+    } catch (error) {
+      this.refuse(error);
+    }
+  }
+
+  #lookUp(pass: Pass, fields: RequestFields): void {
     try {
       const { cache } = this.options;
       const body = (this.#body = this.#observed(this.#body, pass));
@@ -269,7 +345,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
       const upstream = (this.#upstream = this.#upstreamOf(pass));
       if (upstream.slot.granted) await upstream.slot.granted;
       checkNotEnded(this, pass);
-      const waitingForUnit = options.admission.draw(pass, spendsNone);
+      const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse);
       if (waitingForUnit) await waitingForUnit;
       checkNotEnded(this, pass);
       this.#send(upstream, fields); // In the same turn as these checks, so that nothing can happen in between.

@@ -3,10 +3,12 @@ import type { Socket } from 'node:net';
 import type { Live, Reloadable } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
 import type { Outcome } from '../../core/events.js';
+import type { Asked } from '../../core/policy/policy.js';
 import type { MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
+import { askedOf } from './asked.js';
 import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded } from './admit.js';
 import type { Slot } from './upstream-connection.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
@@ -58,6 +60,7 @@ export class Upgrade implements AdmissionRequest, TunnelOwner, UpgradeReceiver {
   readonly #earlyBytes: EarlyBytes;
   /** Its place among the connections to the upstream, until it ends. */
   #slot: Slot | null = null;
+  #asked: Asked | null = null;
   #upstreamRequest: ClientRequest | null = null;
   /** Set once the connection is piped to the upstream's. */
   #tunnel: WebSocketTunnel | null = null;
@@ -147,6 +150,14 @@ export class Upgrade implements AdmissionRequest, TunnelOwner, UpgradeReceiver {
 
   onIdentified(): boolean {
     return !this.hasEnded();
+  }
+
+  get asked(): Asked {
+    return (this.#asked ??= askedOf(this.req, true));
+  }
+
+  readsBody(): boolean {
+    return false;
   }
 
   presentedToken({ authorization, otherCredentials }: RequestFields): PresentedToken | null {

@@ -59,8 +59,8 @@ export class WebSocketTunnel {
   readonly #owner: TunnelOwner;
   readonly #socket: Socket;
   readonly #upstream: Socket;
-  readonly #messages = new ClientMessages();
-  readonly #fromClient = new FrameReader(true, this.#messages);
+  readonly #messages: ClientMessages;
+  readonly #fromClient: FrameReader;
   readonly #fromUpstream: FrameReader;
   readonly #toClient: Outlet;
   readonly #toUpstream: Outlet;
@@ -88,6 +88,8 @@ export class WebSocketTunnel {
     this.#socket = socket;
     this.#upstream = upstream;
     this.#mustHaveTypes = isOfResponses(upgrade.req.url ?? '');
+    this.#messages = new ClientMessages(() => (this.#mustHaveTypes ? upgrade.uses.newReader() : null));
+    this.#fromClient = new FrameReader(true, this.#messages);
     const messages = new ProviderMessages((message) => {
       const unit = upgrade.uses.message(message);
       if (unit) this.#waitForUnasked(unit);
@@ -223,13 +225,15 @@ export class WebSocketTunnel {
   /** Asks for a unit if the client's message, which is complete, asks for a response. @returns a promise only if it has to wait. */
   #allow(): undefined | Promise<void> {
     if (this.#refusal) return undefined;
-    const { requests, hasType, isWarmUp, model } = this.#messages;
+    const { requests, hasType, isWarmUp, model, read } = this.#messages;
     if (requests > 1 || (this.#mustHaveTypes && !hasType)) {
       this.#refuseMessage(new Refusal('invalid_request', 'a message must be one JSON object with a type'));
       return undefined;
     }
     try {
-      return requests === 0 ? undefined : this.#owner.uses.ask({ model, isRead: isWarmUp });
+      if (requests > 0) return this.#owner.uses.ask({ model, isRead: isWarmUp, read });
+      if (this.#mustHaveTypes) this.#owner.uses.check(read);
+      return undefined;
     } catch (error) {
       this.#refuse(error);
       return undefined;

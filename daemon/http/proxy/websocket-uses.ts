@@ -5,6 +5,7 @@ import { maskedModelName, modelNameFrom } from '../../core/content/facts.js';
 import type { ProviderMessage } from '../../core/content/provider-messages.js';
 import { NO_READINGS, type Readings } from '../../core/content/readings.js';
 import { addedUsage } from '../../core/content/token-counts.js';
+import type { BodyModels } from '../../core/policy/policy.js';
 import type { ModelUsage, Outcome } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
@@ -29,10 +30,12 @@ export interface Asked {
   model: string | null;
   /** Whether nothing is to be generated. */
   isRead: boolean;
+  /** What policies depend on; null if it was not read. */
+  read: BodyModels | null;
 }
 
 export interface UsesOptions {
-  admission: Pick<Admission, 'draw'>;
+  admission: Pick<Admission, 'draw' | 'drawForMessage' | 'checkMessage' | 'policyOf'>;
   rateLimits: Pick<RateLimits, 'countAddress' | 'countAuthenticated'>;
   clock: Clock;
   live: Live<'countReads'>;
@@ -112,6 +115,7 @@ export class WebSocketUses {
   ask(asked: Asked): undefined | Promise<void> {
     const startedAtMs = this.#options.clock.monotonic();
     try {
+      if (this.#isOfResponses) this.#check(asked.read, true);
       const waiting = this.#isFull ? this.#room().then(() => this.#pay(asked)) : this.#pay(asked);
       if (!waiting) {
         this.#wasAsked(asked, startedAtMs);
@@ -128,6 +132,26 @@ export class WebSocketUses {
     } catch (error) {
       throw this.refuse(error, asked.model, startedAtMs);
     }
+  }
+
+  /** For the next message of the client. */
+  newReader(): BodyModels | null {
+    const { pass } = this.#record;
+    return pass && (this.#options.admission.policyOf(pass)?.readerForMessage() ?? null);
+  }
+
+  /** Checks a message that asks for nothing. @throws {Refusal} which is recorded. */
+  check(read: BodyModels | null): void {
+    try {
+      this.#check(read, false);
+    } catch (error) {
+      throw this.refuse(error);
+    }
+  }
+
+  #check(read: BodyModels | null, isRequest: boolean): void {
+    const { pass } = this.#record;
+    if (pass) this.#options.admission.checkMessage(pass, read, isRequest);
   }
 
   get #isFull(): boolean {
@@ -152,7 +176,14 @@ export class WebSocketUses {
 
   #countAll(asked: Asked): undefined | Promise<void> {
     const counting = this.#options.rateLimits.countAuthenticated();
-    return counting ? counting.then(() => this.#draw(asked.isRead)) : this.#draw(asked.isRead);
+    return counting ? counting.then(() => this.#drawFor(asked)) : this.#drawFor(asked);
+  }
+
+  #drawFor({ isRead, read }: Asked): undefined | Promise<void> {
+    const { pass } = this.#record;
+    const { admission, live } = this.#options;
+    if (!this.#isOfResponses || !pass) return this.#draw(isRead);
+    return admission.drawForMessage(pass, isRead && !live.current.countReads, read);
   }
 
   #draw(isRead: boolean): undefined | Promise<void> {

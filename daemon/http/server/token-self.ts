@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import { dialectOf } from '../../api/providers.js';
 import { TOKEN_SELF_PATH, type TokenSelf } from '../../api/token-self.js';
-import type { UpstreamAuth } from '../../api/vocabulary.js';
+import type { Policies, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Account } from '../../core/account.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
@@ -19,8 +19,8 @@ import { asRefusal, sendProblem } from '../problems.js';
 import { REFUSAL_HEADERS } from '../proxy/client-response.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
 
-/** A token, and the header that its project's provider takes the key in. */
-type Inspected = { token: Token; upstreamAuth: UpstreamAuth };
+/** A token, the header that its project's provider takes the key in, and what the project restricts. */
+type Inspected = { token: Token; upstreamAuth: UpstreamAuth; projectPolicies: Policies };
 
 export interface TokenSelfOptions {
   admission: {
@@ -89,7 +89,7 @@ async function tokenOf(
   return shown(await admission.inspect(account), clock.now());
 }
 
-function shown({ token, upstreamAuth }: Inspected, nowMs: number): TokenSelf {
+function shown({ token, upstreamAuth, projectPolicies }: Inspected, nowMs: number): TokenSelf {
   const { id, name, createdAtMs, expiresAtMs, maxRequests, requestCount } = token;
   const remaining = maxRequests === 0 ? null : Math.max(0, maxRequests - requestCount);
   return {
@@ -102,6 +102,7 @@ function shown({ token, upstreamAuth }: Inspected, nowMs: number): TokenSelf {
     max_requests: maxRequests,
     request_count: requestCount,
     requests_remaining: remaining,
+    allow: [token.allow, projectPolicies.allow].filter((allow) => allow !== null),
     server_time: new Date(nowMs).toISOString(),
     dialect: dialectOf({ upstream_auth: upstreamAuth }),
   };

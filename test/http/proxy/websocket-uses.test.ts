@@ -355,7 +355,16 @@ describe('the responses on a WebSocket', () => {
       await new Promise<void>((resolve) => draws.push(resolve));
       await shipped(pass);
     };
-    return { draws, restore: () => (admission.draw = shipped) };
+    const shippedForMessage = admission.drawForMessage.bind(admission);
+    admission.drawForMessage = async (...given) => {
+      await new Promise<void>((resolve) => draws.push(resolve));
+      await shippedForMessage(...given);
+    };
+    const restore = () => {
+      admission.draw = shipped;
+      admission.drawForMessage = shippedForMessage;
+    };
+    return { draws, restore };
   };
 
   it('are begun by the provider one at a time while the unit is awaited', async () => {

@@ -60,6 +60,7 @@ describe('GET /token/self', () => {
       request_count: 3,
       requests_remaining: 7,
       dialect: 'openai',
+      allow: [],
     });
     expect(left).to.equal(Math.floor((Date.parse(scene.token.expires_at) - Date.parse(now)) / 1000));
     expect(left).to.be.within(3590, 3600);

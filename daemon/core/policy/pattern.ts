@@ -1,0 +1,37 @@
+/**
+ * Patterns with one wildcard, `*`, which stands for any characters, also none, and `/` too. A pattern matches a whole text, case-sensitively.
+ *
+ * Patterns come from operators and texts from clients, so there are no regular expressions: the literal parts are searched from left to
+ * right, and each byte of the text is passed once.
+ */
+export class Pattern {
+  readonly text: string;
+  /** What is between the wildcards. */
+  readonly #parts: readonly string[];
+
+  constructor(text: string) {
+    this.text = text;
+    this.#parts = text.split('*');
+  }
+
+  matches(text: string): boolean {
+    const parts = this.#parts;
+    const [first = '', ...middle] = parts;
+    const last = middle.pop();
+    if (last === undefined) return text === first;
+    const end = text.length - last.length;
+    let at = first.length;
+    if (end < at || !text.startsWith(first) || !text.endsWith(last)) return false;
+    for (const part of middle) {
+      const found = text.indexOf(part, at);
+      if (found === -1 || found + part.length > end) return false;
+      at = found + part.length;
+    }
+    return true;
+  }
+
+  /** Whether one of its literal parts contains this text. */
+  spells(text: string): boolean {
+    return this.#parts.some((part) => part.includes(text));
+  }
+}

@@ -1,0 +1,330 @@
+/**
+ * What a token may ask for: the routes and models that its own list and that of its project allow, and no escapes.
+ *
+ * A request is checked in two steps. Its head names a route, and models in its path and query; its body may name more. A verdict is final
+ * only when all of the body was read, but a no is known as soon as what is forbidden has been read. So a body is read here before its bytes
+ * are forwarded.
+ */
+import type { Policies } from '../../api/vocabulary.js';
+import { runsModel } from '../content/runs-model.js';
+import { percentDecodedForms } from '../percent.js';
+import { Refusal, unavailable } from '../refusal.js';
+import { boundaryOf, FormModels } from './form-models.js';
+import { JsonModels, plainKey } from './json-models.js';
+import { Pattern } from './pattern.js';
+import { escapeIn, isResponses, type Route, RouteList } from './routes.js';
+
+/** The head of a request, as far as policies depend on it. */
+export interface AskedHead {
+  method: string;
+  /** Path and query, as the client sent them. */
+  target: string;
+  isHandshake: boolean;
+  hasBody: boolean;
+  /** Values of `Content-Type`, of which there may be only one, and of `Content-Encoding`. */
+  contentTypes: readonly string[];
+  contentCodings: readonly string[];
+  /** Whether a header asks for another method. */
+  overridesMethod: boolean;
+}
+
+/** What a request asks for. */
+export class Asked {
+  readonly head: AskedHead;
+  readonly route: Route;
+  /** Why the path or the query is ambiguous; null if it is not. */
+  readonly problem: string | null;
+  /** Models that the path and the query name. */
+  readonly models: readonly string[];
+  /** The body, as far as it was read; null until then. */
+  body: BodyModels | null = null;
+
+  constructor(head: AskedHead) {
+    const { method, target, isHandshake, hasBody } = head;
+    const query = target.indexOf('?');
+    const path = query === -1 ? target : target.slice(0, query);
+    const forms = percentDecodedForms(path);
+    const named = query === -1 ? NONE : modelsInQuery(target.slice(query + 1));
+    this.head = head;
+    this.route = { method, forms, isHandshake, hasBody };
+    this.models = [...new Set([...forms.flatMap((form) => modelsInPath(form, this.route)), ...named.models])];
+    this.problem = forms.every(isUtf8) ? named.problem : 'the path is not percent-encoded UTF-8';
+  }
+}
+
+/** The models that a body names, as far as it was read. */
+export type BodyModels = Pick<JsonModels, 'names' | 'isInBackground' | 'problem' | 'isComplete'> & {
+  readonly isUncheckable?: boolean;
+  add(bytes: Buffer, from?: number, to?: number): void;
+  end(): void;
+};
+
+/** Why a request is refused: creates its refusal. */
+export type PolicyReason = () => Refusal;
+
+/** Refusals show no more of a list. */
+const MAX_SHOWN = 20;
+
+class ModelList {
+  readonly entries: readonly string[];
+  readonly #patterns: readonly Pattern[];
+  /** Whether it allows every model. */
+  readonly isOpen: boolean;
+
+  constructor(entries: readonly string[]) {
+    this.entries = entries;
+    this.#patterns = entries.map((entry) => new Pattern(entry));
+    this.isOpen = entries.includes('*');
+  }
+
+  allows(model: string): boolean {
+    const name = model.startsWith(GOOGLE_PREFIX) ? model.slice(GOOGLE_PREFIX.length) : model;
+    return this.#patterns.some((pattern) => pattern.matches(name));
+  }
+}
+
+/** Google's APIs name a model in this way in a body. */
+const GOOGLE_PREFIX = 'models/';
+
+export interface PolicySources {
+  /** Those of the token and of its project. */
+  policies: readonly Policies[];
+  isCapped: boolean;
+  /** Whether escapes are open to every token. */
+  allowsEscapes: boolean;
+}
+
+export class Policy {
+  readonly #routes: readonly RouteList[];
+  readonly #models: readonly ModelList[];
+  readonly #refusesEscapes: boolean;
+
+  private constructor({ policies, isCapped, allowsEscapes }: PolicySources) {
+    this.#routes = policies.flatMap(({ allow }) => (allow?.routes ? new RouteList(allow.routes) : []));
+    this.#models = policies.flatMap(({ allow }) => (allow?.models ? new ModelList(allow.models) : []));
+    const isRestricted = isCapped || policies.some(({ allow, limits }) => (allow ?? limits) !== null);
+    this.#refusesEscapes = isRestricted && !allowsEscapes;
+  }
+
+  /** @returns null if nothing is restricted. */
+  static of(sources: PolicySources): Policy | null {
+    const policy = new Policy(sources);
+    return policy.#refusesEscapes || policy.#routes.length > 0 || policy.#models.length > 0 ? policy : null;
+  }
+
+  /** What must be read of a request's body before it is forwarded; null: nothing. Call it for a request whose head is allowed. */
+  readerFor({ head, route }: Asked): BodyModels | null {
+    if (!head.hasBody || !this.#reads(route)) return null;
+    const boundary = boundaryOf(head.contentTypes[0] ?? '');
+    if (boundary !== null) return new FormModels(boundary);
+    return isJson(head.contentTypes[0]) ? new JsonModels({ models: this.#models.length > 0, isMessage: false }) : null;
+  }
+
+  /** The reader for a message on a WebSocket; null: nothing has to be read. */
+  readerForMessage(): BodyModels | null {
+    return this.#readsMessages ? new JsonModels({ models: this.#models.length > 0, isMessage: true }) : null;
+  }
+
+  get #readsMessages(): boolean {
+    return this.#models.length > 0 || this.#refusesEscapes;
+  }
+
+  #reads(route: Route): boolean {
+    return this.#models.length > 0 || (this.#refusesEscapes && mayRunInBackground(route));
+  }
+
+  /** The one rule for routes and models: why a request is refused, as far as it was read; null if it is not. */
+  reasonAgainst(asked: Asked): PolicyReason | null {
+    return this.#againstRoute(asked) ?? this.#againstModels(asked);
+  }
+
+  #againstRoute({ head, route, problem }: Asked): PolicyReason | null {
+    if (problem !== null) return () => invalid(problem);
+    const escaped = this.#refusesEscapes ? this.#escapeOf(route) : null;
+    if (escaped) return escaped;
+    for (const list of this.#routes) {
+      if (head.overridesMethod) return () => invalid('a header asks for another method than that of the request');
+      const isAllowed = list.allows(route);
+      if (isAllowed === null) return () => invalid('the path may be read in two ways: send it decoded');
+      if (!isAllowed) return () => notAllowed('route', list.entries);
+    }
+    return null;
+  }
+
+  #escapeOf(route: Route): PolicyReason | null {
+    const lists = this.#routes;
+    for (const form of route.forms) {
+      const found = escapeIn(route.method, form);
+      const isNamed = lists.length > 0 && lists.every((list) => found && list.names(found, route));
+      if (found && !isNamed) return () => routeEscapes();
+    }
+    return null;
+  }
+
+  #againstModels(asked: Asked): PolicyReason | null {
+    const { head, route, body } = asked;
+    if (this.#reads(route) && head.hasBody) {
+      const unread = this.#whyUnreadable(asked);
+      if (unread) return unread;
+    }
+    if (body) {
+      const { problem } = body;
+      if (problem !== null) return () => invalid(problem);
+      if (body.isInBackground && this.#refusesEscapes && mayRunInBackground(route)) return () => routeEscapes(true);
+    }
+    if (this.#models.length === 0) return null;
+    const isUncheckable = body?.isUncheckable === true || isUncheckableRoute(asked);
+    const closed = this.#models.find(({ isOpen }) => !isOpen);
+    if (closed && isUncheckable) return () => notCheckable(closed.entries);
+    return this.#againstNames(asked.models) ?? this.#againstNames(body?.names ?? []) ?? this.#againstUnnamed(asked);
+  }
+
+  #againstNames(names: readonly string[]): PolicyReason | null {
+    for (const list of this.#models) {
+      if (!names.every((name) => list.allows(name))) return () => notAllowed('model', list.entries);
+    }
+    return null;
+  }
+
+  /** Known for a body when it is complete. */
+  #againstUnnamed({ head, route, models, body }: Asked): PolicyReason | null {
+    const [list] = this.#models;
+    const isKnown = !head.hasBody || body?.isComplete === true;
+    const isNamed = models.length > 0 || (body !== null && body.names.length > 0);
+    if (!list || !isKnown || isNamed || !mustName(route)) return null;
+    return () => notNamed(list.entries);
+  }
+
+  #whyUnreadable({ head, route }: Asked): PolicyReason | null {
+    if (head.contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding)))
+      return () =>
+        new Refusal('unsupported_media_type', 'the body must not be compressed, because the token is restricted');
+    if (head.contentTypes.length > 1) return () => invalid('the request has more than one Content-Type header');
+    const [type] = head.contentTypes;
+    if (isJson(type) || boundaryOf(type ?? '') !== null) return null;
+    const isRead = mustName(route) || mayRunInBackground(route);
+    return isRead
+      ? () => new Refusal('unsupported_media_type', 'the body must be JSON in UTF-8, or a multipart form')
+      : null;
+  }
+
+  /**
+   * Why a message on a WebSocket is refused.
+   *
+   * @param message it was read completely; null if it was not read, because nothing was restricted when it began.
+   * @param isRequest whether it asks for a response.
+   */
+  reasonAgainstMessage(message: BodyModels | null, isRequest: boolean): PolicyReason | null {
+    if (!this.#readsMessages) return null;
+    if (message === null) return () => unavailable();
+    const { problem, names } = message;
+    if (problem !== null) return () => invalid(problem);
+    if (message.isInBackground && this.#refusesEscapes) return () => routeEscapes(true);
+    const reason = this.#againstNames(names);
+    const [list] = this.#models;
+    if (reason || !list || !isRequest || names.length > 0) return reason;
+    return () => notNamed(list.entries);
+  }
+}
+
+/** Without a type it is read as JSON: then it must be. */
+const isJson = (contentType = '') => JSON_TYPE.test(contentType);
+const JSON_TYPE = /^(?:application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?|)$/i;
+
+/** Whether a body may ask for a response in the background. */
+const mayRunInBackground = ({ method, forms, isHandshake }: Route) =>
+  method === 'POST' && !isHandshake && forms.some(isResponses);
+
+/** Routes of which it is not known from the request which models run. */
+function isUncheckableRoute({ route }: Asked): boolean {
+  const { method, forms, isHandshake } = route;
+  // On the Responses API each message names its model.
+  if (isHandshake) return !forms.every(isResponses);
+  return forms.some((form) => escapeIn(method, form)?.isUncheckable === true);
+}
+
+/** POST to what runs no model. All that is not known may run one. */
+const RUNS_NONE =
+  /\/(?:files|uploads|vector_stores|conversations)(?:\/[^:]*)?$|\/threads(?:\/[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
+
+/** Whether the request must name a model. */
+const mustName = ({ method, forms, isHandshake }: Route): boolean =>
+  !isHandshake && forms.some((form) => runsModel(method, form) && !RUNS_NONE.test(form));
+
+const NONE = { models: [] as readonly string[], problem: null as string | null };
+
+/** Parameters of a query that name a model. */
+const IN_QUERY: ReadonlySet<string> = new Set(['model', 'deployment']);
+
+function modelsInQuery(query: string): typeof NONE {
+  const models: string[] = [];
+  for (const part of query.split(/[&;]/)) {
+    const [name = '', ...value] = part.split('=');
+    const [plain, text] = [decoded(name), decoded(value.join('='))];
+    if (plain === null || text === null) return { models, problem: 'the query is not percent-encoded UTF-8' };
+    if (!IN_QUERY.has(plainKey(plain))) continue;
+    if (name !== plainKey(plain))
+      return { models, problem: `the parameter ${plainKey(plain)} must be written in its own letters` };
+    models.push(text);
+  }
+  return { models, problem: null };
+}
+
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '));
+  } catch {
+    return null;
+  }
+}
+
+/** Models that a form of a path names: `/models/NAME:method`, `/deployments/NAME/…`. */
+function modelsInPath(form: string, { method }: Route): string[] {
+  const isRead = method === 'GET' || method === 'HEAD';
+  const models: string[] = [];
+  for (const [, kind, name = ''] of form.matchAll(/\/(models|tunedModels|deployments|engines|model)\/([^/]+)/g)) {
+    if (isRead && kind !== 'deployments') continue;
+    const colon = kind === 'models' || kind === 'tunedModels' ? name.lastIndexOf(':') : -1;
+    models.push(colon === -1 ? name : name.slice(0, colon));
+  }
+  return models;
+}
+
+function isUtf8(form: string): boolean {
+  try {
+    new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(form, 'latin1'));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const invalid = (message: string) => new Refusal('invalid_request', message);
+
+function notAllowed(what: 'route' | 'model', entries: readonly string[]): Refusal {
+  return new Refusal(`${what}_not_allowed`, `the token may not use this ${what}`, shown(entries));
+}
+
+const notNamed = (entries: readonly string[]) =>
+  new Refusal('model_not_named', 'the request must name a model, because the token may not use all', shown(entries));
+
+const notCheckable = (entries: readonly string[]) =>
+  new Refusal(
+    'model_not_checkable',
+    'the models of this request cannot be checked, and the token may not use all',
+    shown(entries),
+  );
+
+const routeEscapes = (isInBackground = false) =>
+  new Refusal(
+    'route_escapes',
+    isInBackground
+      ? 'the token is restricted, and a response in the background would outlive the request'
+      : 'the token is restricted, and this route leads around its restrictions',
+    { hint: 'ask the issuer of the token to allow this route by its name' },
+  );
+
+function shown(entries: readonly string[]): { allowed: string[]; hint: string } {
+  const allowed = entries.slice(0, MAX_SHOWN);
+  return { allowed, hint: `it may use ${allowed.join(', ')}${entries.length > MAX_SHOWN ? ', …' : ''}` };
+}
