@@ -196,6 +196,8 @@ export const statuses: ValueSet = {
 /** The codes that operators look for most. Any other code is accepted too. */
 const COMMON_CODES = {
   request_limit_reached: 'the cap of the token is used up',
+  route_not_allowed: 'the token may not use the route',
+  model_not_allowed: 'the token may not use the model',
   rate_limited: 'a rate limit of llmp',
   unauthorized: 'the token is expired or revoked',
   project_inactive: 'the project is inactive',
