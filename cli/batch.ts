@@ -38,6 +38,14 @@ export const ONE_PROJECT: Argument = {
   completes: 'project',
 };
 
+export const ONE_TOKEN: Argument = {
+  name: 'TOKEN',
+  meaning: 'token name, ID or unique prefix of 6 or more characters',
+  required: true,
+  many: false,
+  completes: 'token',
+};
+
 export const dryRun = flag('-n, --dry-run', 'show what would change, without changing anything');
 
 /** The fields that tokens and projects share. */

@@ -33,7 +33,7 @@ const manual = async () => [(await import('./help/man.js')).manCommand(treeFor)]
 
 /** Commands on the management API. */
 const MANAGED: Readonly<Record<string, Group>> = {
-  token: { summary: 'issue, list, revoke and reactivate tokens', load: tokens },
+  token: { summary: 'issue, list, change, revoke and reactivate tokens', load: tokens },
   project: { summary: 'create, list, activate and deactivate projects', load: projects },
   cache: { summary: 'inspect and purge the response cache', load: cache },
   audit: { summary: 'read, follow, export and verify the audit log', load: audit },

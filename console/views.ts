@@ -14,6 +14,7 @@ import { exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
 import { cellText, cellTint, stateShown } from './columns/cell-text.js';
+import { allowShown } from './columns/policies.js';
 import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
 import { type Column, isShownBy, shortTitleOf, widthsOf } from './columns/column.js';
@@ -45,6 +46,7 @@ const tokenDetails: View<WireToken>['details'] = {
   expires_at: ({ expires_at }, render) => `${expires_at} (${relativeTime(expires_at, render.now)})`,
   max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
   last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
+  allow: ({ allow }) => allowShown(allow),
 };
 
 export const tokenView: View<WireToken> = {
@@ -72,6 +74,7 @@ export const projectView: View<WireProject> = {
     api_key_hint: ({ api_key_hint: hint }, { ascii }) => `${ascii ? '...' : '…'}${hint}`,
     last_used_at: ({ last_used_at: at }) => at ?? 'never',
     upstream_base_url: baseUrlShown,
+    allow: ({ allow }) => allowShown(allow),
   },
 };
 

@@ -9,6 +9,7 @@ import { usage } from '../../console/failure.js';
 import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { checkedId, templateIdOf, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
+import { allowIn, allowOptions } from '../policy-options.js';
 
 /** @param hours the default lifetime. @param name the meaning of --name. */
 export const issuingOptions = (hours: number, name: string) => ({
@@ -33,7 +34,7 @@ export const likeOption = text(
   'token',
 );
 
-type Wanted = Values<ReturnType<typeof issuingOptions> & { like: typeof likeOption }>;
+type Wanted = Values<ReturnType<typeof issuingOptions> & { like: typeof likeOption } & typeof allowOptions>;
 
 /**
  * Connects, and determines the project of the new token.
@@ -62,11 +63,13 @@ export async function tokenWanted({
   if (like !== undefined) {
     const template = await templateIdOf(client, like);
     const other = project === undefined ? {} : { project_id: await wholeIdOf(client, 'project', project) };
-    return { client, body: { like: template, ...other, ...terms, ...options.duration } };
+    const isPartOfLists = Object.keys(allowIn(options, null)).length > 0;
+    const allow = isPartOfLists ? allowIn(options, (await client.token(template)).allow) : {};
+    return { client, body: { like: template, ...other, ...terms, ...allow, ...options.duration } };
   }
   const projectId =
     project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project);
-  return { client, body: { project_id: projectId, ...terms, ...options.duration } };
+  return { client, body: { project_id: projectId, ...terms, ...allowIn(options, null), ...options.duration } };
 }
 
 /** The project of new tokens, by name or ID, if the command line names none. */

@@ -10,6 +10,7 @@ import { checkedId, wholeIdOf } from '../ids.js';
 import { missingUsageIn, missingUsageOption, upstreamIn, upstreamOptions } from '../upstream-options.js';
 import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
+import { allowIn, allowOptions } from '../policy-options.js';
 import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { shortId } from '../../console/columns/cell-text.js';
@@ -35,12 +36,13 @@ const create = command({
     check: noCheck,
     ...upstreamOptions,
     ...missingUsageOption,
+    ...allowOptions,
   },
   prints: () => PROJECT_CHANGED_FIELDS,
   async run({ options, input, output, connect }) {
     const { name } = options;
     if (name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
-    const upstream = { ...upstreamIn(options), ...missingUsageIn(options) };
+    const upstream = { ...upstreamIn(options), ...missingUsageIn(options), ...allowIn(options, null) };
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
     const project = await withCheckedKey(

@@ -16,6 +16,7 @@ import { changeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
 import { generate } from './token-generate.js';
 import { print } from './token-print.js';
+import { update } from './token-update.js';
 import { TOKENS_REVOKED_FIELDS, tokenView } from '../../console/views.js';
 import { TOKEN_FIELDS } from '../../console/columns/tokens.js';
 
@@ -258,4 +259,4 @@ const whois = command({
   },
 });
 
-export const tokenCommands = [generate, print, list, get, revoke, reactivate, whois];
+export const tokenCommands = [generate, print, list, get, update, revoke, reactivate, whois];

@@ -1,6 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
+import { allowShown } from '../../../console/columns/policies.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import {
@@ -105,6 +106,7 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           ),
         },
         { name: 'Missing usage', value: missingUsageTitle(project.missing_usage) },
+        { name: 'Allows', value: allowShown(project.allow) },
         { name: 'Upstream key', value: <code>{`…${project.api_key_hint}`}</code> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },

@@ -90,14 +90,19 @@ export const tokens = {
   updateToken: {
     ...ROUTES.updateToken,
     tag: 'Tokens',
-    summary: 'Revoke or reactivate a token',
-    description: 'Works in any state of the token. A reactivated token keeps its expiry and its cap.',
+    summary: 'Change a token',
+    description:
+      'Revokes or reactivates a token, or changes what it may ask for. Works in any state of the token. A reactivated token keeps its expiry and its cap. `allow` and `limits` are replaced as a whole, and removed with null, from the next request on.',
     body: schemas.tokenPatch,
     response: schemas.token,
     version: tokenVersion,
     refusals: ['not_found', 'precondition_failed'],
     example: {
-      bodies: { revoke: { is_active: false }, reactivate: { is_active: true } },
+      bodies: {
+        revoke: { is_active: false },
+        reactivate: { is_active: true },
+        restrict: { allow: { models: ['gpt-5-mini'] } },
+      },
       response: schemas.tokenExample,
     },
   },
