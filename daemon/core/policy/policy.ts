@@ -7,6 +7,7 @@
  */
 import type { Policies } from '../../api/vocabulary.js';
 import { runsModel } from '../content/runs-model.js';
+import { boundedMemo } from '../bounded-memo.js';
 import { percentDecodedForms } from '../percent.js';
 import { Refusal, unavailable } from '../refusal.js';
 import { boundaryOf, FormModels } from './form-models.js';
@@ -41,16 +42,26 @@ export class Asked {
 
   constructor(head: AskedHead) {
     const { method, target, isHandshake, hasBody } = head;
-    const query = target.indexOf('?');
-    const path = query === -1 ? target : target.slice(0, query);
-    const forms = percentDecodedForms(path);
-    const named = query === -1 ? NONE : modelsInQuery(target.slice(query + 1));
+    const { forms, models, problem } = factsOf(`${method} ${target}`);
     this.head = head;
     this.route = { method, forms, isHandshake, hasBody };
-    this.models = [...new Set([...forms.flatMap((form) => modelsInPath(form, this.route)), ...named.models])];
-    this.problem = forms.every(isUtf8) ? named.problem : 'the path is not percent-encoded UTF-8';
+    this.models = models;
+    this.problem = problem;
   }
 }
+
+/** What a method and a target say. Most requests have one of a few. */
+const factsOf = boundedMemo((asked: string): { forms: readonly string[] } & Pick<Asked, 'models' | 'problem'> => {
+  const [, method = '', path = '', query] = /^(\S*) ([^?]*)(?:\?(.*))?$/s.exec(asked) ?? [];
+  const forms = percentDecodedForms(path);
+  const named = query === undefined ? NONE : modelsInQuery(query);
+  const isPlain = forms.length === 1 || forms.every(isUtf8);
+  return {
+    forms,
+    models: [...new Set([...forms.flatMap((form) => modelsInPath(form, method)), ...named.models])],
+    problem: isPlain ? named.problem : 'the path is not percent-encoded UTF-8',
+  };
+});
 
 /** The models that a body names, as far as it was read. */
 export type BodyModels = Pick<JsonModels, 'names' | 'isInBackground' | 'problem' | 'isComplete'> & {
@@ -279,7 +290,7 @@ function decoded(text: string): string | null {
 }
 
 /** Models that a form of a path names: `/models/NAME:method`, `/deployments/NAME/…`. */
-function modelsInPath(form: string, { method }: Route): string[] {
+function modelsInPath(form: string, method: string): string[] {
   const isRead = method === 'GET' || method === 'HEAD';
   const models: string[] = [];
   for (const [, kind, name = ''] of form.matchAll(/\/(models|tunedModels|deployments|engines|model)\/([^/]+)/g)) {

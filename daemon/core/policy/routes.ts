@@ -4,6 +4,7 @@
  * A path is compared in each form that a server may take it for: as it was sent, and decoded once, twice and three times.
  */
 import type { RoutePreset } from '../../api/vocabulary.js';
+import { boundedMemo } from '../bounded-memo.js';
 import { Pattern } from './pattern.js';
 
 /** What is compared of a request. */
@@ -127,18 +128,22 @@ const ESCAPES: readonly Escape[] = [
 ];
 
 /** @returns the escape that a form of a path leads to; null if none. */
-export function escapeIn(method: string, form: string): Escape | null {
-  const plain = form.toLowerCase().replace(PARAMETERS, '').replace(TRAILING_SLASHES, '');
+export const escapeIn = (method: string, form: string): Escape | null => escapeOf(`${method} ${form}`);
+
+const escapeOf = boundedMemo((asked): Escape | null => {
+  const [method = '', ...form] = asked.split(' ');
+  const plain = plainPath(form.join(' '));
   return ESCAPES.find(({ pattern }) => matches(pattern, method, plain)) ?? null;
-}
+});
+
+const plainPath = (form: string) => form.toLowerCase().replace(PARAMETERS, '').replace(TRAILING_SLASHES, '');
 
 // Some servers strip them.
 const PARAMETERS = /;[^/]*/g;
 const TRAILING_SLASHES = /\/+$/;
 
 /** The Responses API, which can run a model in the background, and on a WebSocket. */
-export const isResponses = (form: string): boolean =>
-  form.toLowerCase().replace(PARAMETERS, '').replace(TRAILING_SLASHES, '').endsWith('/responses');
+export const isResponses = boundedMemo((form): boolean => plainPath(form).endsWith('/responses'));
 
 // ---- lists
 
