@@ -199,6 +199,7 @@ const COMMON_CODES = {
   route_not_allowed: 'the token may not use the route',
   model_not_allowed: 'the token may not use the model',
   rate_limited: 'a rate limit of llmp',
+  concurrency_limited: 'too many requests at the same time',
   unauthorized: 'the token is expired or revoked',
   project_inactive: 'the project is inactive',
   upstream_unreachable: 'no connection to the provider',

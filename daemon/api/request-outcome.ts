@@ -74,13 +74,20 @@ const CAUSES: ReadonlyMap<string, Cause> = new Map(
     request_limit_reached: { why: 'cap spent', remedy: 'issue another token, because a cap cannot be changed' },
     route_not_allowed: { why: 'route not allowed', remedy: "if it is wanted, add the route to the token's list" },
     route_escapes: { why: 'route escapes', remedy: "if it is wanted, name the route in the token's list" },
+    concurrency_limited: {
+      why: 'too many at once',
+      remedy: 'if the requests are wanted, raise `concurrent` of the token or project',
+    },
     model_not_allowed: { why: 'model not allowed', remedy: "if it is wanted, add the model to the token's list" },
     model_not_named: { why: 'no model named', remedy: 'the client has to name a model that the token may use' },
     model_not_checkable: {
       why: 'model not checkable',
       remedy: 'allow the token all models with `*`, or have the client use another route',
     },
-    rate_limited: { why: 'rate limit', remedy: 'if the requests are wanted, raise the rate limits in the settings' },
+    rate_limited: {
+      why: 'rate limit',
+      remedy: 'if the requests are wanted, raise the limits of the token or project, or those in the settings',
+    },
     project_inactive: { why: 'project off', remedy: 'activate the project', isOfProject: true },
     unavailable: { why: 'llmp unavailable', remedy: 'run `llmp doctor`', isOfProject: true },
     internal: {

@@ -1,8 +1,14 @@
 /** `GET /token/self`: what the holder of a token is told about it. It is not part of the management API: the token is the credential. */
 import type { Dialect } from './providers.js';
-import type { Allow, TokenState } from './vocabulary.js';
+import type { Allow, Limits, TokenState } from './vocabulary.js';
 
 export const TOKEN_SELF_PATH = '/token/self';
+
+/** The lower of two limits, and the lower of what is left of them. */
+export interface SelfLimit {
+  limit: number;
+  remaining: number;
+}
 
 export interface TokenSelf {
   id: string;
@@ -22,6 +28,8 @@ export interface TokenSelf {
   requests_remaining: number | null;
   /** Lists of routes and models of the token and of its project: a request must be allowed by each. Empty: everything is. */
   allow: Allow[];
+  /** The limits in force, of the token and its project: null for one that neither has. */
+  limits: Required<{ [Name in keyof Limits]: SelfLimit | null }> | null;
   server_time: string;
   /** The API of the token's project. */
   dialect: Dialect;

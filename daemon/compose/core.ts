@@ -7,8 +7,10 @@ import { Batches } from '../core/batches.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
+import { Limiter } from '../core/limiter.js';
+import { LimitShares } from '../core/limit-shares.js';
 import { ModelNames } from '../core/model-names.js';
-import { StoreUnavailable } from '../core/ports.js';
+import { type LimitStore, StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
 import { RateLimits } from '../core/rate-limit.js';
 import { Registry } from '../core/registry.js';
@@ -18,7 +20,8 @@ import { UsageStatistics } from '../core/usage.js';
 import { Readiness } from '../process/readiness.js';
 import { Startup, type StartupOptions } from './startup.js';
 import type { Crew } from '../store/ipc/crew.js';
-import type { PrimaryLink } from '../store/ipc/primary-link.js';
+import { LinkedLimits, type PrimaryLink } from '../store/ipc/primary-link.js';
+import { MemoryLimits } from '../store/memory/limits.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import { checkEncoding } from '../store/sql/server-check.js';
@@ -41,6 +44,9 @@ export interface Core {
   auditLog: AuditLog;
   batches: Batches;
   rateLimits: RateLimits;
+  /** Where the limits of tokens and projects are counted. */
+  limits: LimitStore;
+  limiter: Limiter;
   /** Null if this instance does not share its database. */
   clusterSync: ClusterSync | null;
   /** Not started yet. */
@@ -73,7 +79,12 @@ export async function buildCore(
     : new (await import('../../migrations/migrator.js')).Migrator(database, version, () => clock.now());
   const readiness = new Readiness();
   records.refuseChangesWhile(() => auditFiles.whyNoChanges ?? readiness.whyNoChanges);
+  // Workers have their part through their primary. Instances with a database of their own have no others.
+  const limitShares = isServer && !link ? new LimitShares(clock) : null;
+  const limits = link ? new LinkedLimits(link, clock) : new MemoryLimits({ clock, shares: limitShares });
+  const limiter = new Limiter(limits);
   const admission = new Admission({
+    limiter,
     lookup,
     ledger,
     clock,
@@ -82,6 +93,9 @@ export async function buildCore(
     staleLimitMs,
     allowsEscapes: settings.escapes === 'allow',
     isShared,
+    onRejoin: () => {
+      if (limits instanceof MemoryLimits) limits.startAgain();
+    },
     onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
   });
   const isReady = () => readiness.isDatabaseReady;
@@ -111,6 +125,7 @@ export async function buildCore(
       log,
       instanceId,
       staleLimitMs,
+      limitShares,
       onChange: (change) => {
         // The primary purges the caches of its workers itself, and precisely.
         if (link?.notifications.isOwn && change.kind === 'cache.purged') return;
@@ -185,6 +200,8 @@ export async function buildCore(
     auditLog,
     batches,
     rateLimits,
+    limits,
+    limiter,
     clusterSync,
     startup,
     migrations,

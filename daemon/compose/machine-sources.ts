@@ -37,6 +37,12 @@ export function machineSources(crew: Crew, { admission, cache }: Core): Partial<
         return { address, global, self };
       },
     },
+    limiter: {
+      get refusals() {
+        const { rateRefusals, concurrencyRefusals } = counters();
+        return { rate: rateRefusals, concurrency: concurrencyRefusals };
+      },
+    },
     cache: cache && {
       backend: cache.backend,
       get hits() {

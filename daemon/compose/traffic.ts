@@ -172,7 +172,7 @@ function connectionsFor(settings: Pick<Settings, keyof ConnectionLimits>, log: L
 
 /** Metrics that the core and the storage count themselves. */
 function sourcesOf({ clock }: BuildContext, core: Core, { shared: { bus }, auditFiles }: Storage) {
-  const { admission, rateLimits, cache, clusterSync } = core;
+  const { admission, rateLimits, limiter, cache, clusterSync } = core;
   const clusterSyncAgeMs = clusterSync && (() => clock.monotonic() - clusterSync.upToDateAtMs);
-  return { admission, rateLimits, cache, bus, audit: () => auditFiles.status, clusterSyncAgeMs };
+  return { admission, rateLimits, limiter, cache, bus, audit: () => auditFiles.status, clusterSyncAgeMs };
 }

@@ -36,7 +36,7 @@ export function serveThePrimary(link: PrimaryLink, core: Core, traffic: Traffic,
   });
 }
 
-function figuresOf({ admission, cache, rateLimits, readiness }: Core, traffic: Traffic): Figures {
+function figuresOf({ admission, cache, rateLimits, limiter, readiness }: Core, traffic: Traffic): Figures {
   const { proxy, upgrades, heap, bounds } = traffic;
   const { durations, failed } = admission.settling;
   return {
@@ -44,6 +44,8 @@ function figuresOf({ admission, cache, rateLimits, readiness }: Core, traffic: T
       addressRefusals: rateLimits.refusals.address,
       globalRefusals: rateLimits.refusals.global,
       selfRefusals: rateLimits.refusals.self,
+      rateRefusals: limiter.refusals.rate,
+      concurrencyRefusals: limiter.refusals.concurrency,
       failOpens: rateLimits.failOpens,
       hits: cache?.hits ?? 0,
       misses: cache?.misses ?? 0,

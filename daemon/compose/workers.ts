@@ -47,7 +47,7 @@ export function createWorkers(
   context: BuildContext,
   crew: Crew,
   { stores: { ledger }, auditFiles, shared: { bus } }: Storage,
-  { readiness }: Core,
+  { readiness, limits }: Core,
   { record }: Traffic,
   { server }: Management,
   { texts, isLogInJournal, execArgv, start = (options) => new WorkerProcesses(options) }: WorkersOptions,
@@ -58,6 +58,7 @@ export function createWorkers(
   crew.serve({
     record,
     connection: (connection) => void server.emit('connection', connection),
+    limits,
     take: (key, window) => windows[policyOf(key)].take(key, window),
   });
   const health = (): PrimaryHealth => ({

@@ -1,7 +1,7 @@
 import type { MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
 import type { Policy } from './policy/policy.js';
-import type { KnownToken } from './ports.js';
+import type { HeldClaim, KnownToken, LimitedScope } from './ports.js';
 import type { Refusal } from './refusal.js';
 import { digestOf } from './token.js';
 
@@ -15,6 +15,8 @@ export interface AccountSnapshot extends KnownToken {
   expiresAt: string | null;
   /** Computed on first use because every cache lookup needs it. */
   upstreamDigest: string | null;
+  /** What limits the token; null if nothing does. */
+  scopes: readonly LimitedScope[] | null;
 }
 
 /**
@@ -113,6 +115,12 @@ export interface PassHolder {
   cut(refusal: Refusal): void;
 }
 
+/** A slot of a request, which is returned when the last of its passes has ended. */
+export interface PassSlot {
+  claim: HeldClaim;
+  passes: number;
+}
+
 /** Permission for one request, valid from its admission until it ends. */
 export class Pass extends LinkedSetMember {
   readonly account: Account;
@@ -128,6 +136,10 @@ export class Pass extends LinkedSetMember {
   isFinished = false;
   /** For a use that may still be undone: `losses` of the account when it was drawn. */
   withheldAt: number | null = null;
+  /** Its slot; null if its token has no limits. A second pass of the same request shares it. */
+  slot: PassSlot | null = null;
+  /** Claims for tokens of models whose usage is not known yet, the oldest first. */
+  unsettled: HeldClaim[] | null = null;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
   ended: Refusal | null = null;
   /**
@@ -159,6 +171,8 @@ export class Pass extends LinkedSetMember {
   duplicate(): Pass {
     const pass = new Pass(this.account, this.#known);
     pass.changeSeq = this.changeSeq;
+    pass.slot = this.slot;
+    if (pass.slot) pass.slot.passes += 1;
     return pass;
   }
 

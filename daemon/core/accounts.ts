@@ -3,6 +3,7 @@ import { AccountCache } from './account-cache.js';
 import { Policy } from './policy/policy.js';
 import type { Change, Clock, KnownToken, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
+import { scopesOf } from './limiter.js';
 import { unavailable } from './refusal.js';
 
 const RECHECK_AFTER_MS = 30_000;
@@ -199,6 +200,7 @@ export class Accounts {
       recheckAtMs: readAtMs + RECHECK_AFTER_MS,
       expiresAt: null,
       upstreamDigest: null,
+      scopes: scopesOf(found),
     };
   }
 

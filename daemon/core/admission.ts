@@ -23,11 +23,23 @@
  * received. When verified state is too old to be used, and for unknown tokens and used-up leases, the response is `unavailable`, never
  * `unauthorized`.
  */
+import type { Limits } from '../api/vocabulary.js';
 import { type Account, Pass } from './account.js';
 import { Accounts, isKnown, type KnownAccount } from './accounts.js';
 import { Histogram } from './histogram.js';
 import type { Asked, BodyModels, Policy } from './policy/policy.js';
-import type { Change, Clock, KnownToken, Ledger, Log, NumberedChange, TokenLookup } from './ports.js';
+import type { Limiter, Wanted } from './limiter.js';
+import type {
+  Change,
+  Clock,
+  HeldClaim,
+  KnownToken,
+  Ledger,
+  LimitedScope,
+  Log,
+  NumberedChange,
+  TokenLookup,
+} from './ports.js';
 import { StoreUnavailable } from './ports.js';
 import {
   limitReached,
@@ -60,6 +72,10 @@ export interface AdmissionOptions {
   isShared?: boolean;
   /** Default: false. */
   allowsEscapes?: boolean;
+  /** Enforces the limits of tokens and projects. */
+  limiter: Limiter;
+  /** Called when the others have taken this instance for dead, and it joins them again. */
+  onRejoin?: () => void;
   /** Called with the ID of a token when this instance needs units that other instances hold. */
   onContention?: (tokenId: string) => void;
   maxAccounts?: number;
@@ -72,6 +88,7 @@ export class Admission {
   /** What this instance knows of tokens and projects. */
   readonly accounts: Accounts;
   readonly #settlement: Settlement;
+  readonly #limiter: Limiter;
   readonly #holderReads = new ConcurrencyLimit(MAX_HOLDER_READS);
   /** Time in ms from recording a revocation or deactivation until this instance enforced it. */
   readonly propagation = new Histogram(PROPAGATION_MS);
@@ -81,6 +98,7 @@ export class Admission {
     this.#lookup = options.lookup;
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#limiter = options.limiter;
     this.accounts = new Accounts({
       ...options,
       isShared: options.isShared ?? false,
@@ -95,6 +113,7 @@ export class Admission {
         this.accounts.onDatabaseContact();
       },
       onContention: options.onContention ?? (() => undefined),
+      onRejoin: options.onRejoin ?? (() => undefined),
     });
   }
 
@@ -207,8 +226,81 @@ export class Admission {
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
    */
-  draw(pass: Pass, isRead = false, isWithheld = false): undefined | Promise<void> {
-    return this.#drawUntil(pass, () => this.#tryDraw(pass, isRead, isWithheld));
+  draw(pass: Pass, isRead = false, isWithheld = false, runsModel = !isRead): undefined | Promise<void> {
+    return this.#drawUntil(pass, { isRequest: true, runsModel }, () => this.#tryDraw(pass, isRead, isWithheld));
+  }
+
+  /**
+   * Takes a slot that the pass keeps until it is finished, without a use: for a connection on which each response is one.
+   *
+   * @returns a promise only when it has to wait.
+   * @throws {Refusal} as `draw`.
+   */
+  hold(pass: Pass): undefined | Promise<void> {
+    return this.#enter(pass, { isRequest: false, runsModel: false }, () => this.#stillPasses(pass));
+  }
+
+  /**
+   * Checks (a) to (d), then the limits, then `isDone`, which repeats the checks and may take a unit. If that fails, nothing of the limits is
+   * taken either.
+   */
+  #enter(pass: Pass, kind: ClaimKind, isDone: () => boolean): undefined | Promise<void> {
+    const confirming = this.confirm(pass);
+    if (confirming) return confirming.then(() => this.#enter(pass, kind, isDone));
+    const { tokenId, known } = pass.account;
+    const scopes = known?.scopes;
+    if (!scopes) {
+      if (!isDone()) throw new Error('nothing can have changed since the checks');
+      return undefined;
+    }
+    const entering = this.#limiter.enter({ scopes, tokenId, takesSlot: pass.slot === null, ...kind });
+    if (entering instanceof Promise) return entering.then((claim) => this.#entered(pass, claim, isDone));
+    return this.#entered(pass, entering, isDone);
+  }
+
+  #entered(pass: Pass, claim: HeldClaim, isDone: () => boolean): undefined | Promise<void> {
+    const fail = (error: unknown) => {
+      this.#limiter.cancel(claim);
+      throw error;
+    };
+    try {
+      if (isDone()) {
+        this.#keep(pass, claim);
+        return undefined;
+      }
+      return this.#until(pass, isDone).then(() => {
+        // It ended just when its unit was drawn.
+        if (pass.isFinished) fail(new Error('the request has ended'));
+        this.#keep(pass, claim);
+      }, fail);
+    } catch (error) {
+      return fail(error);
+    }
+  }
+
+  #keep(pass: Pass, claim: HeldClaim): void {
+    if (claim.tokens > 0) (pass.unsettled ??= []).push(claim);
+    if (!claim.takesSlot) return;
+    // Two responses on a connection whose token had no limits before.
+    if (pass.slot) this.#limiter.leave(claim);
+    else pass.slot = { claim, passes: 1 };
+  }
+
+  /**
+   * The usage of a use of this pass is known: of the oldest of them, if there are several.
+   *
+   * @param tokens null if it is not known how many the model has used.
+   */
+  settleTokens(pass: Pass, tokens: number | null): void {
+    const claim = pass.unsettled?.shift();
+    if (claim) this.#limiter.settle(claim, pass.tokenId, tokens);
+  }
+
+  /** What is left of the limits of an account. Null without limits. @throws {Refusal} (rejects with) `unavailable` */
+  async limitsLeft({ known }: Account): Promise<{ scope: LimitedScope; left: Limits }[]> {
+    const scopes = known?.scopes ?? [];
+    const left = await this.#limiter.left(scopes);
+    return scopes.map((scope, at) => ({ scope, left: left[at] ?? {} }));
   }
 
   /**
@@ -217,15 +309,18 @@ export class Admission {
    * @param message null if it was not read.
    */
   drawForMessage(pass: Pass, isRead: boolean, message: BodyModels | null): undefined | Promise<void> {
-    return this.#drawUntil(pass, () => {
+    const isAllowed = () => {
       if (!this.#stillPasses(pass)) return false;
       this.checkMessage(pass, message, true);
-      return this.#tryDraw(pass, isRead, false);
-    });
+      return true;
+    };
+    isAllowed(); // Before the limits.
+    const kind = { isRequest: true, runsModel: !isRead };
+    return this.#drawUntil(pass, kind, () => isAllowed() && this.#tryDraw(pass, isRead, false));
   }
 
-  #drawUntil(pass: Pass, draw: () => boolean): undefined | Promise<void> {
-    return draw() ? undefined : this.#until(pass, draw);
+  #drawUntil(pass: Pass, kind: ClaimKind, draw: () => boolean): undefined | Promise<void> {
+    return pass.account.known?.scopes === null && draw() ? undefined : this.#enter(pass, kind, draw);
   }
 
   /** Checks what a message on a connection asks for. @throws {Refusal} what the policy refuses it with. */
@@ -257,8 +352,13 @@ export class Admission {
 
   /** The request of the withheld use is refused. */
   takeBack(pass: Pass): void {
-    const { account, withheldAt } = pass;
+    const { account, withheldAt, slot } = pass;
     pass.withheldAt = null;
+    if (slot) {
+      // The slot is returned when the request has ended.
+      this.#limiter.cancel({ ...slot.claim, takesSlot: false });
+      pass.unsettled = null;
+    }
     if (withheldAt !== account.losses || !account.isCapped) return;
     account.withheld -= 1;
     account.units += 1;
@@ -336,6 +436,11 @@ export class Admission {
     pass.isFinished = true;
     pass.holder = null;
     pass.account.inFlight.delete(pass);
+    const { slot } = pass;
+    if (slot === null) return;
+    pass.slot = null;
+    slot.passes -= 1;
+    if (slot.passes === 0) this.#limiter.leave(slot.claim);
   }
 
   /**
@@ -481,6 +586,8 @@ export interface Asking {
   /** What it asks for. It is read only for a token with a policy. */
   readonly asked: Asked;
 }
+
+type ClaimKind = Pick<Wanted, 'isRequest' | 'runsModel'>;
 
 /** Why a request is refused: creates its refusal. */
 type Reason = () => Refusal;

@@ -14,6 +14,7 @@
  */
 import type { Accounts } from './accounts.js';
 import type { Admission } from './admission.js';
+import type { LimitShares } from './limit-shares.js';
 import {
   type Clock,
   type CommittedChange,
@@ -45,6 +46,8 @@ export interface ClusterSyncOptions {
   log: Log;
   instanceId: string;
   staleLimitMs: number;
+  /** The parts of the limits of tokens and projects; null if they are counted elsewhere. */
+  limitShares: Pick<LimitShares, 'observe'> | null;
   /** Called once for each change made by another instance, after the cached state it affects was dropped. */
   onChange: (change: CommittedChange) => void;
   /** Called when changes may have been missed. */
@@ -95,7 +98,8 @@ export class ClusterSync {
   async begin(): Promise<void> {
     const { store, instanceId, clock } = this.#options;
     const begun = this.#now();
-    const { seq } = await store.poll(instanceId, clock.now());
+    const { seq, peers } = await store.poll(instanceId, clock.now());
+    this.#options.limitShares?.observe(peers, begun.monotonic, begun.wall);
     this.#appliedUpTo = seq;
     this.#caughtUp(begun);
     await this.#heartbeatAndExpire(false);
@@ -141,9 +145,10 @@ export class ClusterSync {
   }
 
   async #catchUp(): Promise<void> {
-    const { store, admission, clock, instanceId, onLostTrack, onRecords } = this.#options;
+    const { store, admission, clock, instanceId, limitShares, onLostTrack, onRecords } = this.#options;
     const begun = this.#now();
-    const { seq, wanted } = await store.poll(instanceId, clock.now());
+    const { seq, wanted, peers } = await store.poll(instanceId, clock.now());
+    limitShares?.observe(peers, begun.monotonic, begun.wall);
     if (this.#hasLostTrack(begun) || seq < this.#appliedUpTo) {
       // A smaller number means that the database was restored from a backup.
       this.#options.log.warn('changes made by other instances may have been missed: reading all state again');

@@ -6,6 +6,7 @@ export * from './ports/records.js';
 export * from './ports/usage.js';
 export * from './ports/cache.js';
 export * from './ports/rates.js';
+export * from './ports/limits.js';
 export * from './ports/events.js';
 export * from './ports/incidents.js';
 export * from './ports/top.js';

@@ -2,8 +2,9 @@
  * The closed list of reasons to refuse a request. The message is for the client; details for the log go into the cause.
  * daemon/http/problems.ts maps each kind to a status; a kind without one does not compile.
  */
+import type { Limits } from '../api/vocabulary.js';
 import type { SubjectNames } from './audit.js';
-import { type RecordStore, StoreRefused, StoreUnavailable } from './ports.js';
+import { type LimitPolicy, type RecordStore, StoreRefused, StoreUnavailable } from './ports.js';
 
 export type RefusalKind =
   // the management API
@@ -41,6 +42,7 @@ export type RefusalKind =
   | 'model_not_named'
   | 'model_not_checkable'
   | 'rate_limited'
+  | 'concurrency_limited'
   | 'headers_too_large'
   | 'transfer_coding_not_supported'
   | 'http_version_not_supported'
@@ -57,7 +59,7 @@ export type RateLimitPolicy = 'address' | 'global' | 'self';
 
 /** A rate limit window that is full. */
 export interface RateLimitState {
-  policy: RateLimitPolicy;
+  policy: RateLimitPolicy | LimitPolicy;
   limit: number;
   windowMs: number;
   /** Until the window ends. */
@@ -138,6 +140,17 @@ export const limitReached = () =>
   new Refusal('request_limit_reached', 'token request limit reached', { hint: 'ask for another token' });
 export const rateLimited = (rateLimit: RateLimitState) =>
   new Refusal('rate_limited', 'rate limit exceeded', { rateLimit, retryAfterSeconds: wholeSeconds(rateLimit.resetMs) });
+/** For a limit of a token or project. A slot is free as soon as a request ends. */
+export const limited = (rateLimit: RateLimitState, limit: keyof Limits) =>
+  limit === 'concurrent'
+    ? new Refusal('concurrency_limited', `too many requests of this ${rateLimit.policy} at the same time`, {
+        rateLimit,
+        retryAfterSeconds: 1,
+      })
+    : new Refusal('rate_limited', `${limit.replaceAll('_', ' ')} of this ${rateLimit.policy} exceeded`, {
+        rateLimit,
+        retryAfterSeconds: wholeSeconds(rateLimit.resetMs),
+      });
 export const loopDetected = () => new Refusal('loop_detected', 'request loop: the upstream leads back to this proxy');
 export const unavailable = (cause?: unknown) =>
   cause instanceof StoreRefused

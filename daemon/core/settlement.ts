@@ -56,6 +56,8 @@ export interface SettlementOptions {
   onContact: () => void;
   /** Called when units are needed that other instances hold. */
   onContention: (tokenId: string) => void;
+  /** Called when the others have taken this instance for dead, and it joins them again. */
+  onRejoin: () => void;
 }
 
 interface RunningTick extends Tick {
@@ -69,6 +71,7 @@ export class Settlement {
   readonly #instanceId: string;
   readonly #onContact: () => void;
   readonly #onContention: (tokenId: string) => void;
+  readonly #onRejoin: () => void;
 
   /** Accounts to include in the next ticks. */
   #pending = new Set<Account>();
@@ -100,6 +103,7 @@ export class Settlement {
     this.#instanceId = options.instanceId;
     this.#onContact = options.onContact;
     this.#onContention = options.onContention;
+    this.#onRejoin = options.onRejoin;
   }
 
   /** Counts one use. For a capped account the caller has already drawn the unit. */
@@ -311,6 +315,7 @@ export class Settlement {
   async #rejoin(): Promise<void> {
     const tick = this.#inDoubt;
     const seq = await this.#ledger.rejoin(this.#instanceId, this.#clock.now());
+    this.#onRejoin();
     this.#log.warn('this instance was expired by the others after missing heartbeats; the units it held count as used');
     const isCommitted = tick !== null && seq >= tick.seq;
     this.#isExpired = false;

@@ -50,6 +50,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   model_not_named: { status: 403, isFinal: true },
   model_not_checkable: { status: 403, isFinal: true },
   rate_limited: { status: 429, type: 'rate_limit_error' },
+  concurrency_limited: { status: 429, type: 'rate_limit_error' },
   headers_too_large: { status: 431, endsConnection: true },
   transfer_coding_not_supported: { status: 501, code: 'not_supported', isFinal: true, endsConnection: true },
   http_version_not_supported: { status: 505, code: 'not_supported', isFinal: true, endsConnection: true },

@@ -31,6 +31,7 @@ const CODES = [
   'invalid_request',
   'unsupported_media_type',
   'rate_limited',
+  'concurrency_limited',
   'headers_too_large',
   'not_supported',
   'loop_detected',

@@ -1,6 +1,7 @@
 /** Metrics whose values other parts of the instance count. */
 import type { Admission } from '../core/admission.js';
 import type { ResponseCache } from '../core/cache/response-cache.js';
+import type { Limiter } from '../core/limiter.js';
 import type { EventBus } from '../core/ports.js';
 import type { RateLimits } from '../core/rate-limit.js';
 import type { AuditStatus } from '../core/status.js';
@@ -11,6 +12,7 @@ export interface Sources {
   inFlight: () => Record<'http' | 'websocket', number>;
   admission: Pick<Admission, 'size' | 'settling' | 'propagation'>;
   rateLimits: Pick<RateLimits, 'failOpens' | 'refusals'>;
+  limiter: Pick<Limiter, 'refusals'>;
   /** Null when caching is disabled. */
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size'> | null;
   /** Null when events are disabled. */
@@ -25,10 +27,13 @@ export interface Sources {
 }
 
 export function addSources(families: Families, sources: Sources): void {
-  const { inFlight, admission, rateLimits, cache, bus, audit, clusterSyncAgeMs, shed, dropped } = sources;
+  const { inFlight, admission, rateLimits, limiter, cache, bus, audit, clusterSyncAgeMs, shed, dropped } = sources;
   families.gauge('llmp_in_flight_requests', 'Requests on /v1 in flight, by kind.', () => byLabel('kind', inFlight()));
   families.counter('llmp_ratelimit_refusals_total', 'Requests refused by a rate limit.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
+  );
+  families.counter('llmp_limit_refusals_total', 'Requests refused by a limit of a token or project, by code.', () =>
+    byLabel('code', { rate_limited: limiter.refusals.rate, concurrency_limited: limiter.refusals.concurrency }),
   );
   families.counter(
     'llmp_ratelimit_failopen_total',

@@ -80,7 +80,7 @@ export async function openStores(
       records: new SqlRecords(attended, box, totalsOfLists(clock), figuresOfPages(clock), afterChange),
       anchors: new SqlAnchors(attended),
       lookup: new SqlTokenLookup(attended, box),
-      ledger: new SqlLedger(attended, { isShared: isServer || role === 'worker' }),
+      ledger: new SqlLedger(attended, { isShared: isServer || role === 'worker', isWorker: role === 'worker' }),
       clusterStore: isServer || role !== 'alone' ? new SqlClusterStore(attended) : null,
       usage: new SqlUsage(attended),
       checkEncryptionKey: () => checkEncryptionKey(database, box),

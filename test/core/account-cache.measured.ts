@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { Limiter } from '../../daemon/core/limiter.js';
+import { MemoryLimits } from '../../daemon/store/memory/limits.js';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
@@ -17,6 +19,8 @@ import { aKnownToken, REGISTRY_OPTIONS } from '../support/factories.js';
 const MOST = 20;
 const CAP = 64; // The first lease is 4 units, which must not be lost.
 
+const unlimitedBy = (clock: TestClock) => new Limiter(new MemoryLimits({ clock, shares: null }));
+
 describe('the account cache of admission', () => {
   let stores: Stores;
   let admission: Admission;
@@ -34,7 +38,16 @@ describe('the account cache of admission', () => {
     const { lookup, ledger } = stores;
     const { log } = recordingLog();
     await ledger.enrol('one', clock.now());
-    admission = new Admission({ lookup, ledger, clock, log, instanceId: 'one', staleLimitMs: 1, maxAccounts: MOST });
+    admission = new Admission({
+      limiter: unlimitedBy(clock),
+      lookup,
+      ledger,
+      clock,
+      log,
+      instanceId: 'one',
+      staleLimitMs: 1,
+      maxAccounts: MOST,
+    });
     registry = new Registry(stores.records, admission, clock, REGISTRY_OPTIONS);
     const project = await registry.createProject({ name: 'many', upstreamKey: canary('upstream') }, SYSTEM_CALLER);
     secrets = [];
@@ -85,6 +98,7 @@ describe('the account cache of admission', () => {
     setFlagsFromString('--expose-gc');
     const collect = runInNewContext('gc') as () => void;
     const unbounded = new Admission({
+      limiter: unlimitedBy(clock),
       lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
       ledger: stores.ledger,
       clock,

@@ -114,6 +114,7 @@ export const aKnownToken = (digest: string): KnownToken => ({
   upstreamAuth: 'bearer',
   missingUsage: 'off',
   projectPolicies: NO_POLICIES,
+  projectCreatedAtMs: 0,
   changeSeq: 0,
 });
 

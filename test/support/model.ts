@@ -6,6 +6,8 @@
  * order. Some are paused for longer than the others wait for them, and half of their messages to each other are lost.
  */
 import { copyFileSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { Limiter } from '../../daemon/core/limiter.js';
+import { MemoryLimits } from '../../daemon/store/memory/limits.js';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseError } from 'sequelize';
@@ -135,6 +137,7 @@ class Instance {
     const common = { clock, log: silent, instanceId: id, staleLimitMs: STALE_LIMIT_MS };
     this.admission = new Admission({
       ...common,
+      limiter: new Limiter(new MemoryLimits({ clock: common.clock, shares: null })),
       lookup: new SqlTokenLookup(this.database, box),
       ledger,
       isShared,
@@ -143,6 +146,7 @@ class Instance {
     const records = new SqlRecords(this.database, box);
     this.clusterSync = isShared
       ? new ClusterSync({
+          limitShares: null,
           ...common,
           store: new SqlClusterStore(this.database),
           admission: this.admission,

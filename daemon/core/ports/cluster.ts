@@ -1,12 +1,23 @@
 /** Storage and messages that instances with a shared database use to stay in sync. */
 import type { CommittedChange } from './records.js';
 
+/** The instances that share the limits of tokens and projects. */
+export interface Peers {
+  /** Number of live ones. A daemon with workers is one. */
+  live: number;
+  /** Whether this one has the lowest ID. */
+  isFirst: boolean;
+  /** Whether this one is live. */
+  isLive: boolean;
+}
+
 /** Result of a poll. */
 export interface ClusterState {
   /** Number of the last change record. */
   seq: number;
   /** IDs of tokens whose units this instance holds and another instance needs. */
   wanted: readonly string[];
+  peers: Peers;
 }
 
 /** The part of the shared database that `ClusterSync` uses. */

@@ -16,6 +16,7 @@ export interface KnownToken {
   missingUsage: MissingUsage;
   /** Those of the project, which hold in addition to those of the token. */
   projectPolicies: Policies;
+  projectCreatedAtMs: number;
   /** Number of the last committed change when this was read: the state includes it and all earlier ones. */
   changeSeq: number;
 }

@@ -17,7 +17,7 @@ import { isNotModified } from '../../core/cache/caching.js';
 import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
 import { type CacheClient, CacheTransaction } from '../../core/cache-transaction.js';
 import type { ContentReaders } from '../../core/content/content-reader.js';
-import { isRead } from '../../core/content/runs-model.js';
+import { isRead, runsModel } from '../../core/content/runs-model.js';
 import type { Outcome } from '../../core/events.js';
 import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
 import type { Asked, BodyModels } from '../../core/policy/policy.js';
@@ -345,7 +345,8 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
       const upstream = (this.#upstream = this.#upstreamOf(pass));
       if (upstream.slot.granted) await upstream.slot.granted;
       checkNotEnded(this, pass);
-      const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse);
+      const runs = runsModel(req.method ?? '', req.url ?? '');
+      const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse, runs);
       if (waitingForUnit) await waitingForUnit;
       checkNotEnded(this, pass);
       this.#send(upstream, fields); // In the same turn as these checks, so that nothing can happen in between.

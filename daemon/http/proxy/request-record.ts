@@ -20,7 +20,7 @@ import { codeOf, statusOf } from '../problems.js';
 const CLIENT_CLOSED_STATUS = 499;
 
 export interface RecordOptions {
-  admission: Pick<Admission, 'finish'>;
+  admission: Pick<Admission, 'finish' | 'settleTokens'>;
   addressOf: AddressOf;
   clock: Clock;
   scheduler: Pick<Scheduler, 'atEndOfTurn' | 'publish'>;
@@ -159,6 +159,7 @@ export class RequestRecord implements Completed {
     const { model, usage, requestBody, responseBody, error } = read ?? NO_READINGS;
     if (this.isRecordedInParts && usage === null) return;
     if (error !== null) this.#providerReportedError(error);
+    this.#settle(usage);
     const ended = this.#ended();
     ended.model = model;
     ended.usage = usage;
@@ -168,11 +169,20 @@ export class RequestRecord implements Completed {
     this.#options.onEnded(ended, this.cause);
   }
 
+  /** What was refused has used nothing. Of what is cut it is not known. */
+  #settle(usage: ModelUsage | null): void {
+    const { pass, outcome } = this;
+    if (!pass?.unsettled) return;
+    const isRefused = outcome === 'refused' || outcome === 'upstream_refused';
+    this.#options.admission.settleTokens(pass, usage === null && isRefused ? 0 : tokensIn(usage));
+  }
+
   /** Publishes a record for a response on this connection, soon. */
   addPart({ number, startedAtMs, begunAtMs, refusal, error, model, status, ...part }: ConnectionPart): void {
-    const { clock, scheduler, onEnded } = this.#options;
+    const { admission, clock, scheduler, onEnded } = this.#options;
     const upstreamKey = this.pass?.upstreamKey ?? null;
     const begunAfterMs = begunAtMs === null ? null : begunAtMs - startedAtMs;
+    if (this.pass?.unsettled && !refusal) admission.settleTokens(this.pass, tokensIn(part.usage));
     const ended: RequestEnded = {
       ...this.#ended(),
       ...part,
@@ -289,6 +299,14 @@ export function recordUnreadable(
     ...NO_CONTENT_FACTS,
   };
   options.onEnded(ended, refusal.cause);
+}
+
+/** All tokens that a request has used; null if that is not known. */
+function tokensIn(usage: ModelUsage | null): number | null {
+  if (usage === null) return null;
+  const { promptTokens, completionTokens, totalTokens } = usage;
+  if (totalTokens !== null) return totalTokens;
+  return promptTokens === null && completionTokens === null ? null : (promptTokens ?? 0) + (completionTokens ?? 0);
 }
 
 /** Outcome by the status of an upstream response, forwarded or from the cache. */

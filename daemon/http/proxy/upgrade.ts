@@ -179,7 +179,7 @@ export class Upgrade implements AdmissionRequest, TunnelOwner, UpgradeReceiver {
       const slot = (this.#slot = upstream.forwarder.reserve());
       if (slot.granted) await slot.granted;
       checkNotEnded(this, pass);
-      const confirming = isUse ? admission.draw(pass) : admission.confirm(pass);
+      const confirming = isUse ? admission.draw(pass) : admission.hold(pass);
       if (confirming) await confirming;
       checkNotEnded(this, pass);
       this.#send(upstream, pass, fields); // In the same turn as these checks, so that nothing can happen in between.

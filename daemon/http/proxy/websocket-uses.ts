@@ -189,7 +189,7 @@ export class WebSocketUses {
   #draw(isRead: boolean): undefined | Promise<void> {
     const { pass } = this.#record;
     const { admission, live } = this.#options;
-    return pass ? admission.draw(pass, isRead && !live.current.countReads) : undefined;
+    return pass ? admission.draw(pass, isRead && !live.current.countReads, false, !isRead) : undefined;
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {

@@ -6,8 +6,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import { dialectOf } from '../../api/providers.js';
 import { TOKEN_SELF_PATH, type TokenSelf } from '../../api/token-self.js';
-import type { Policies, UpstreamAuth } from '../../api/vocabulary.js';
+import type { Limits, Policies, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Account } from '../../core/account.js';
+import type { Admission } from '../../core/admission.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { Refusal, unauthorized, unavailable } from '../../core/refusal.js';
@@ -26,6 +27,7 @@ export interface TokenSelfOptions {
   admission: {
     identify(secret: string, digest: string): Promise<Account>;
     inspect(account: Account): Promise<Inspected>;
+    limitsLeft(account: Account): ReturnType<Admission['limitsLeft']>;
   };
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countSelf'>;
   addressOf: AddressOf;
@@ -86,10 +88,35 @@ async function tokenOf(
   if (presented === null) throw unauthorized();
   const account = await admission.identify(presented.secret, presented.digest);
   await rateLimits.countSelf(account.tokenId);
-  return shown(await admission.inspect(account), clock.now());
+  const inspected = await admission.inspect(account);
+  return shown(inspected, limitsIn(await admission.limitsLeft(account)), clock.now());
 }
 
-function shown({ token, upstreamAuth, projectPolicies }: Inspected, nowMs: number): TokenSelf {
+function limitsIn(scopes: Awaited<ReturnType<Admission['limitsLeft']>>): TokenSelf['limits'] {
+  if (scopes.length === 0) return null;
+  const lowest = (name: keyof Limits) => {
+    const set = scopes.flatMap(({ scope: { limits }, left }) => {
+      const { [name]: limit } = limits;
+      return limit === undefined ? [] : [{ limit, remaining: left[name] ?? 0 }];
+    });
+    if (set.length === 0) return null;
+    return {
+      limit: Math.min(...set.map(({ limit }) => limit)),
+      remaining: Math.min(...set.map(({ remaining }) => remaining)),
+    };
+  };
+  return {
+    requests_per_minute: lowest('requests_per_minute'),
+    tokens_per_minute: lowest('tokens_per_minute'),
+    concurrent: lowest('concurrent'),
+  };
+}
+
+function shown(
+  { token, upstreamAuth, projectPolicies }: Inspected,
+  limits: TokenSelf['limits'],
+  nowMs: number,
+): TokenSelf {
   const { id, name, createdAtMs, expiresAtMs, maxRequests, requestCount } = token;
   const remaining = maxRequests === 0 ? null : Math.max(0, maxRequests - requestCount);
   return {
@@ -103,6 +130,7 @@ function shown({ token, upstreamAuth, projectPolicies }: Inspected, nowMs: numbe
     request_count: requestCount,
     requests_remaining: remaining,
     allow: [token.allow, projectPolicies.allow].filter((allow) => allow !== null),
+    limits,
     server_time: new Date(nowMs).toISOString(),
     dialect: dialectOf({ upstream_auth: upstreamAuth }),
   };

@@ -16,6 +16,10 @@ import {
   type CacheSize,
   type CacheStore,
   type Clock,
+  type HeldClaim,
+  type LimitClaim,
+  type LimitDecision,
+  type LimitStore,
   type Log,
   type Notification,
   type Notifications,
@@ -74,6 +78,7 @@ export interface CrewOptions {
 export interface CrewServices {
   record: (ended: RequestEnded) => void;
   take: (key: string, window: RateWindow) => RateDecision | Promise<RateDecision>;
+  limits: LimitStore;
   /** A client's connection, for requests that workers do not serve. */
   connection: (connection: Duplex) => void;
 }
@@ -144,6 +149,7 @@ export class Crew implements Notifications {
       if (!this.#services) throw new Error('a worker began too early');
       return this.#services.take(key, window);
     });
+    this.#serveLimits(channel, process);
     channel.send('begin', { ...briefing, cached: this.#cached.bytes.slice() });
     return new Promise((resolve, reject) => {
       channel.handle('listening', (address) => {
@@ -153,6 +159,42 @@ export class Crew implements Notifications {
       void process.ended.then(() => {
         reject(new StoreUnavailable('a worker ended before it listened'));
       });
+    });
+  }
+
+  /** The slots of a worker are returned when it ends. */
+  #serveLimits(channel: Member['channel'], process: WorkerProcess): void {
+    const slots = new Map<string, HeldClaim>();
+    let hasEnded = false;
+    const limits = () => {
+      if (!this.#services) throw new Error('a worker began too early');
+      return this.#services.limits;
+    };
+    const keep = (claim: LimitClaim, decision: LimitDecision) => {
+      if (!decision.isGranted || !claim.takesSlot) return decision;
+      const held = { ...claim, grant: decision };
+      if (hasEnded) limits().leave(held);
+      else slots.set(claim.id, held);
+      return decision;
+    };
+    channel.handle('enterLimits', (claim) => {
+      const decision = limits().enter(claim);
+      return decision instanceof Promise ? decision.then((it) => keep(claim, it)) : keep(claim, decision);
+    });
+    channel.handle('settleLimits', ({ claim, tokens }) => {
+      limits().settle(claim, tokens);
+    });
+    channel.handle('leaveLimits', (claim) => {
+      if (slots.delete(claim.id)) limits().leave(claim);
+    });
+    channel.handle('cancelLimits', (claim) => {
+      if (slots.delete(claim.id) || !claim.takesSlot) limits().cancel(claim);
+    });
+    channel.handle('limitsLeft', (scopes) => limits().left(scopes));
+    void process.ended.then(() => {
+      hasEnded = true;
+      for (const claim of slots.values()) limits().leave(claim);
+      slots.clear();
     });
   }
 

@@ -5,6 +5,8 @@ export const COUNTERS = [
   'addressRefusals',
   'globalRefusals',
   'selfRefusals',
+  'rateRefusals',
+  'concurrencyRefusals',
   'failOpens',
   'hits',
   'misses',

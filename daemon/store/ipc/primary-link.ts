@@ -9,6 +9,12 @@ import {
   type CacheSize,
   type CacheStore,
   type Clock,
+  type HeldClaim,
+  type LimitClaim,
+  type LimitDecision,
+  type LimitedScope,
+  type Limits,
+  type LimitStore,
   type Notification,
   type Notifications,
   type RateDecision,
@@ -135,6 +141,47 @@ export class LinkedRateWindows implements RateWindows {
     }
     this.#full.remember(key, window, decision, this.#clock.monotonic());
     return decision;
+  }
+}
+
+/** The limits of tokens and projects, which the primary counts. A primary that does not answer grants nothing. */
+export class LinkedLimits implements LimitStore {
+  readonly #channel: PrimaryChannel;
+  readonly #clock: Clock;
+
+  constructor({ channel }: PrimaryLink, clock: Clock) {
+    this.#channel = channel;
+    this.#clock = clock;
+  }
+
+  async enter(claim: LimitClaim): Promise<LimitDecision> {
+    const asked = this.#channel.call('enterLimits', claim);
+    const decision = await withTimeout(this.#clock, ANSWER_WITHIN_MS, asked, () => null);
+    if (decision) return decision;
+    // What it grants later is not used.
+    asked.then((late) => {
+      if (late?.isGranted) this.cancel({ ...claim, grant: late });
+    }, nothing);
+    throw new StoreUnavailable('the primary does not respond');
+  }
+
+  settle(claim: HeldClaim, tokens: number): void {
+    this.#channel.send('settleLimits', { claim, tokens });
+  }
+
+  leave(claim: HeldClaim): void {
+    this.#channel.send('leaveLimits', claim);
+  }
+
+  cancel(claim: HeldClaim): void {
+    this.#channel.send('cancelLimits', claim);
+  }
+
+  async left(scopes: readonly LimitedScope[]): Promise<Limits[]> {
+    const asked = this.#channel.call('limitsLeft', scopes);
+    const left = await withTimeout(this.#clock, ANSWER_WITHIN_MS, asked, () => null);
+    if (left) return left;
+    throw new StoreUnavailable('the primary does not respond');
   }
 }
 

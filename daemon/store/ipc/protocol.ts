@@ -1,5 +1,16 @@
 /** What the primary and its workers say to each other. */
-import type { CacheSelection, CacheSize, Notification, RateDecision, RateWindow } from '../../core/ports.js';
+import type {
+  CacheSelection,
+  CacheSize,
+  HeldClaim,
+  LimitClaim,
+  LimitDecision,
+  LimitedScope,
+  Limits,
+  Notification,
+  RateDecision,
+  RateWindow,
+} from '../../core/ports.js';
 import type { Figures } from './figures.js';
 import type { RecordBatch } from './records.js';
 
@@ -79,6 +90,11 @@ export type OfPrimary = {
   /** Records of completed requests. */
   ended: { argument: RecordBatch; result: undefined };
   take: { argument: { key: string; window: RateWindow }; result: RateDecision };
+  enterLimits: { argument: LimitClaim; result: LimitDecision };
+  settleLimits: { argument: { claim: HeldClaim; tokens: number }; result: undefined };
+  leaveLimits: { argument: HeldClaim; result: undefined };
+  cancelLimits: { argument: HeldClaim; result: undefined };
+  limitsLeft: { argument: readonly LimitedScope[]; result: Limits[] };
   invalidate: { argument: ResourceOfProject; result: undefined };
   /** The worker may cache a resource from now on. Replies when all others know. */
   announce: { argument: number; result: undefined };

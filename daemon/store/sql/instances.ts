@@ -7,6 +7,8 @@ import { CHANGE, type ChangeColumns, type InstanceColumns, INSTANCES, type Lease
 const DEAD_AFTER_MS = 30_000;
 /** An instance that still waits for units asks again within this time. */
 const WANTED_FOR_MS = 2_000;
+/** A worker has its part of the limits through its primary. */
+const LIVE = 'expired_at = 0 AND is_worker = 0';
 const EXPIRED_ROW_MS = 24 * 3_600_000;
 
 export class SqlClusterStore implements ClusterStore {
@@ -19,14 +21,25 @@ export class SqlClusterStore implements ClusterStore {
   async poll(instanceId: string, nowMs: number): Promise<ClusterState> {
     const since = `${this.#database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
     // A single statement, because it runs twice a second: one row for each wanted token, and at least one.
-    const rows = await this.#database.prioritySelect<{ seq: number; token_id: LeaseColumns['token_id'] | null }>(
-      `SELECT c.seq, l.token_id FROM change_seq c
+    const rows = await this.#database.prioritySelect<{
+      seq: number;
+      token_id: LeaseColumns['token_id'] | null;
+      live: number;
+      first: string | null;
+      is_live: number;
+    }>(
+      `SELECT c.seq, l.token_id,
+         (SELECT COUNT(*) FROM instances WHERE ${LIVE}) AS live, (SELECT MIN(id) FROM instances WHERE ${LIVE}) AS first,
+         (SELECT COUNT(*) FROM instances WHERE ${LIVE} AND id = $instanceId) AS is_live
+       FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
        WHERE c.id = 1`,
       { instanceId, nowMs },
     );
     const wanted = rows.flatMap(({ token_id: tokenId }) => tokenId ?? []);
-    return { seq: rows[0]?.seq ?? 0, wanted };
+    const [{ live, first, is_live: isLive } = { live: 0, first: null, is_live: 0 }] = rows;
+    const peers = { live, isFirst: first === instanceId, isLive: isLive > 0 };
+    return { seq: rows[0]?.seq ?? 0, wanted, peers };
   }
 
   /** Changes that other instances must learn about: one row per change, under the sequence number of its audit record. */
@@ -75,15 +88,24 @@ async function expire(tx: SqlTransaction, instanceId: string, nowMs: number): Pr
 }
 
 /** Registers an instance (again), without any leases. @returns the number of its last tick. */
-export async function rejoin(tx: SqlTransaction, instanceId: string, nowMs: number): Promise<number> {
+export async function rejoin(
+  tx: SqlTransaction,
+  instanceId: string,
+  nowMs: number,
+  isWorker: boolean,
+): Promise<number> {
   const now = tx.dialect.now('$nowMs');
-  const bind = { instanceId, nowMs };
-  const known = await tx.execute(
-    `UPDATE instances SET expired_at = 0, heartbeat_at = ${now} WHERE id = $instanceId`,
-    bind,
-  );
+  const bind = { instanceId, nowMs, isWorker: Number(isWorker) };
+  const known = await tx.execute(`UPDATE instances SET expired_at = 0, heartbeat_at = ${now} WHERE id = $instanceId`, {
+    instanceId,
+    nowMs,
+  });
   if (known === 0) {
-    await INSTANCES.insertOf(tx, { id: '$instanceId', seq: '0', startedAtMs: now, heartbeatAtMs: now }, bind);
+    await INSTANCES.insertOf(
+      tx,
+      { id: '$instanceId', seq: '0', startedAtMs: now, heartbeatAtMs: now, isWorker: '$isWorker' },
+      bind,
+    );
     return 0;
   }
   await forfeitLeases(tx, instanceId);

@@ -13,6 +13,8 @@ import { type InstanceColumns, type LeaseColumns, LEASES } from './tables.js';
 export interface SqlLedgerOptions {
   /** Whether other processes use this database. */
   isShared: boolean;
+  /** Whether this is a worker of an instance. Default: false. */
+  isWorker?: boolean;
 }
 
 export class SqlLedger implements Ledger {
@@ -31,7 +33,7 @@ export class SqlLedger implements Ledger {
         const dead = await tx.select<Pick<InstanceColumns, 'id'>>('SELECT id FROM instances');
         for (const { id } of dead) await removeInstance(tx, id);
       }
-      await rejoin(tx, instanceId, nowMs);
+      await rejoin(tx, instanceId, nowMs, this.#options.isWorker ?? false);
     });
   }
 
@@ -64,7 +66,7 @@ export class SqlLedger implements Ledger {
   }
 
   async rejoin(instanceId: string, nowMs: number): Promise<number> {
-    return this.#database.transact((tx) => rejoin(tx, instanceId, nowMs));
+    return this.#database.transact((tx) => rejoin(tx, instanceId, nowMs, this.#options.isWorker ?? false));
   }
 
   async retire(instanceId: string): Promise<void> {

@@ -154,6 +154,8 @@ export const INSTANCES = new Table('instances', {
   heartbeatAtMs: number('heartbeat_at'),
   /** 0 while the instance is alive. */
   expiredAtMs: filledIn(number('expired_at')),
+  /** 1 for a worker of another instance. */
+  isWorker: number('is_worker'),
 });
 export type InstanceColumns = RowOf<typeof INSTANCES.columns>;
 

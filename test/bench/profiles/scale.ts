@@ -1,5 +1,7 @@
 /** A million tokens in one SQLite file: lists, first use, start; and the memory of 300,000 live tokens. */
 import { statSync } from 'node:fs';
+import { Limiter } from '../../../daemon/core/limiter.js';
+import { MemoryLimits } from '../../../daemon/store/memory/limits.js';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -119,6 +121,7 @@ async function memoryFigure(): Promise<Figure> {
   const { log } = recordingLog();
   const clock = new TestClock({ standsStill: true });
   const admission = new Admission({
+    limiter: new Limiter(new MemoryLimits({ clock, shares: null })),
     // The reply of a database; only the memory matters here.
     lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
     ledger: {

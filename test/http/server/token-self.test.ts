@@ -57,6 +57,7 @@ describe('GET /token/self', () => {
       state: 'active',
       expires_at: scene.token.expires_at,
       max_requests: 10,
+      limits: null,
       request_count: 3,
       requests_remaining: 7,
       dialect: 'openai',

@@ -1,5 +1,7 @@
 /** One instance of llmp from its HTTP server to its store. Only the network, the upstream and the database are replaced. */
 import { createServer, type Server } from 'node:http';
+import { Limiter } from '../../../daemon/core/limiter.js';
+import { MemoryLimits } from '../../../daemon/store/memory/limits.js';
 import { type Loaded, loadSettings } from '../../../config/settings.js';
 import { Admission } from '../../../daemon/core/admission.js';
 import { ResponseCache } from '../../../daemon/core/cache/response-cache.js';
@@ -60,7 +62,15 @@ export class Instance {
     const instanceId = `instance-${index}`;
     this.index = index;
     this.store = new GatedStore(store, gates, instanceId, isGated);
-    this.admission = new Admission({ lookup: tables, ledger: tables, clock, log: silent, instanceId, staleLimitMs: 0 });
+    this.admission = new Admission({
+      limiter: new Limiter(new MemoryLimits({ clock, shares: null })),
+      lookup: tables,
+      ledger: tables,
+      clock,
+      log: silent,
+      instanceId,
+      staleLimitMs: 0,
+    });
     const memory = new MemoryLimit({ heap: { isFull: false }, onDropped: null, maxBytes: () => Infinity });
     this.cache = new ResponseCache({ store: this.store, clock, live, memory });
     const sink = new AuditSink();

@@ -89,6 +89,7 @@ export class Tables implements TokenLookup, Ledger {
       upstreamAuth: 'bearer',
       missingUsage: 'off',
       projectPolicies: NO_POLICIES,
+      projectCreatedAtMs: 0,
       changeSeq: this.changeSeq,
     });
   }
