@@ -80,7 +80,7 @@ export async function buildCore(
   const readiness = new Readiness();
   records.refuseChangesWhile(() => auditFiles.whyNoChanges ?? readiness.whyNoChanges);
   // Workers have their part through their primary. Instances with a database of their own have no others.
-  const limitShares = isServer && !link ? new LimitShares(clock) : null;
+  const limitShares = isServer && !link ? new LimitShares(clock, log) : null;
   const limits = link ? new LinkedLimits(link, clock) : new MemoryLimits({ clock, shares: limitShares });
   const limiter = new Limiter(limits);
   const admission = new Admission({

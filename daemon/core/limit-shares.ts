@@ -6,7 +6,7 @@
  * sum never exceeds the limit.
  */
 import { IN_WINDOW_MS } from './limit-windows.js';
-import { type Clock, type Peers, StoreUnavailable } from './ports.js';
+import { type Clock, type Log, type Peers, StoreUnavailable } from './ports.js';
 
 /** In this time an instance knows of another one that begins, or uses no part. */
 export const KNOWN_WITHIN_MS = 5_000;
@@ -25,12 +25,14 @@ interface Seen {
 
 export class LimitShares {
   readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
+  readonly #log: Pick<Log, 'warn'>;
   /** The current state is the last one. */
   #seen: Seen[] = [];
   #seenAtMs = { monotonic: -Infinity, wall: -Infinity };
 
-  constructor(clock: Pick<Clock, 'monotonic' | 'now'>) {
+  constructor(clock: Pick<Clock, 'monotonic' | 'now'>, log: Pick<Log, 'warn'>) {
     this.#clock = clock;
+    this.#log = log;
   }
 
   /** @param atMs before the database was asked (monotonic). @param wallMs the same in wall time. */
@@ -44,12 +46,9 @@ export class LimitShares {
     const last = this.#seen.at(-1);
     if (last?.among === live && last.isFirst === isFirst) return;
     if (last) last.untilMs = this.#clock.monotonic();
+    if (live !== (last?.among ?? 1))
+      this.#log.warn('each limit of a token or project is divided among the live instances', { instances: live });
     this.#seen.push({ among: live, isFirst, untilMs: Infinity });
-  }
-
-  /** Number of instances that share the limits now. */
-  get among(): number {
-    return this.#seen.at(-1)?.among ?? 1;
   }
 
   /** @throws {StoreUnavailable} while it is not known. */

@@ -244,7 +244,7 @@ class Fleet {
   >();
 
   start(id: string): void {
-    const shares = new Shares(this.clock);
+    const shares = new Shares(this.clock, { warn: () => undefined });
     const limits = new MemoryLimits({ clock: this.clock, shares });
     this.instances.set(id, { shares, limits, limiter: new Limiter(limits), isLive: true });
     this.poll(id);

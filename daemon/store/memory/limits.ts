@@ -66,11 +66,6 @@ export class MemoryLimits implements LimitStore {
     return this.#scopes.size;
   }
 
-  /** Whether requests may have been admitted that it does not know of. */
-  get isBlind(): boolean {
-    return this.#clock.monotonic() < this.#blindUntilMs;
-  }
-
   enter(claim: LimitClaim): LimitDecision {
     const share = this.#shares?.share() ?? WHOLE;
     const nowMs = this.#clock.monotonic();

@@ -163,6 +163,23 @@ describe('limits of a token and its project', () => {
     realtime.close();
   });
 
+  it('gives back what a large request took whose model turns out to be forbidden', async () => {
+    const limits = { requests_per_minute: 1, concurrent: 1, tokens_per_minute: 1_000 };
+    const token = await tokenWith(limits, { allow: { models: ['gpt-5-mini'] } });
+    const body = `{"input":"${'a'.repeat(3_000_000)}","model":"gpt-5"}`;
+    const fields = { 'Content-Type': 'application/json', 'Content-Length': String(body.length) };
+    const answer = await scene.send(head('POST /v1/chat/completions', token.token, fields) + body);
+    expect(answer.json.code).to.equal('model_not_allowed');
+    expect(scene.provider.received).to.have.length(1);
+    await scene.inFlight(0);
+    expect(await self(token)).to.deep.equal({
+      requests_per_minute: { limit: 1, remaining: 1 },
+      tokens_per_minute: { limit: 1_000, remaining: 1_000 },
+      concurrent: { limit: 1, remaining: 1 },
+    });
+    expect((await complete(token)).status).to.equal(200);
+  });
+
   it('is refused in the client’s dialect', async () => {
     const token = await tokenWith({ requests_per_minute: 1 });
     await complete(token);
