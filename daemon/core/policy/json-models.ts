@@ -17,7 +17,8 @@ const MAX_NAME_BYTES = 1_200;
 /** A request names one model, or a few to choose from. */
 const MAX_NAMES = 100;
 
-const [IN_NOTHING, IN_TOP, IN_PART, IN_LIST] = [0, 1, 2, 3];
+/** A container whose keys or entries are looked at: the document, a part of it, a list of models, the tools, one of them. */
+type Place = 'top' | 'part' | 'list' | 'tools' | 'tool';
 
 /** What the reader expects next. */
 const enum Expect {
@@ -43,12 +44,25 @@ const enum Expect {
 }
 
 /** A value that is looked at. */
-type Wanted = 'model' | 'models' | 'part' | 'background' | 'entry' | null;
+type Wanted = 'model' | 'models' | 'part' | 'background' | 'entry' | 'tools' | 'tool' | null;
 
-/** Known keys of the document, and of its parts. */
-const BACKGROUND = { background: 'background' } as const;
-const KEYS = { ...BACKGROUND, model: 'model', models: 'models', session: 'part' } as const;
-const KEYS_OF_PART = { ...BACKGROUND, model: 'model' } as const;
+type Keys = Readonly<Record<string, Wanted>>;
+
+/** Known keys of the document, of its parts, and of a tool, which may run a model of its own. */
+const BACKGROUND: Keys = { background: 'background' };
+const KEYS: Keys = { ...BACKGROUND, model: 'model', models: 'models', session: 'part', tools: 'tools' };
+const KEYS_OF_PART: Keys = { ...BACKGROUND, model: 'model', tools: 'tools' };
+const KEYS_OF_TOOL: Keys = { model: 'model' };
+const NO_KEYS: Keys = {};
+
+/** The place that a value which is looked at opens, if it is an object, and if it is an array. */
+const PLACES: Readonly<Record<string, { object?: Place; array?: Place }>> = {
+  part: { object: 'part' },
+  models: { array: 'list' },
+  tools: { array: 'tools' },
+  tool: { object: 'tool' },
+};
+const ENTRIES: Partial<Record<Place, Wanted>> = { list: 'entry', tools: 'tool' };
 
 /** What is to be found: a response in the background only, or models too. */
 export interface Sought {
@@ -60,22 +74,25 @@ export interface Sought {
 const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false', 0x6e: 'null' };
 
 export class JsonModels {
+  /** Those that may run the request. */
   readonly names: string[] = [];
+  /** Those that its tools name. */
+  readonly namesOfTools: string[] = [];
   /** Whether the response is to be made in the background. */
   isInBackground = false;
   /** Why the document is refused. */
   problem: string | null = null;
-  readonly #keys: Readonly<Record<string, Wanted>>;
-  readonly #keysOfPart: Readonly<Record<string, Wanted>>;
+  readonly #keys: Readonly<Record<Place, Keys>>;
   #utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   #expect: Expect = Expect.value;
   /** Whether each open container is an object. */
   readonly #open: boolean[] = [];
-  readonly #seen: [Set<string>, Set<string>] = [new Set(), new Set()];
+  /** The place that each of them is; null if it is not looked at. */
+  readonly #places: (Place | null)[] = [];
+  /** Known keys of the open places. */
+  readonly #seen = new Map<Place, Set<string>>();
   /** Value that the last key leads to. */
   #wanted: Wanted = null;
-  /** Container in which keys or entries are looked at. */
-  #place = IN_NOTHING;
   #isKey = false;
   /** Text of a string that is looked at, as it was written; null if it is not. */
   #text: string | null = null;
@@ -83,8 +100,13 @@ export class JsonModels {
   #left = 0;
 
   constructor({ models, isMessage }: Sought = { models: true, isMessage: false }) {
-    this.#keys = { ...(models ? KEYS : BACKGROUND), ...(isMessage && ({ response: 'part' } as const)) };
-    this.#keysOfPart = models ? KEYS_OF_PART : BACKGROUND;
+    this.#keys = {
+      top: { ...(models ? KEYS : BACKGROUND), ...(isMessage && ({ response: 'part' } as const)) },
+      part: models ? KEYS_OF_PART : BACKGROUND,
+      tool: KEYS_OF_TOOL,
+      list: NO_KEYS,
+      tools: NO_KEYS,
+    };
   }
 
   /** Whether the document is complete. */
@@ -179,7 +201,7 @@ export class JsonModels {
         if (character === ',') this.#expect = this.#open.at(-1) === true ? Expect.key : Expect.value;
         else if (character === '}' || character === ']') this.#close(character === '}');
         else this.#fail();
-        if (character === ',') this.#wanted = this.#place === IN_LIST && this.#isHere ? 'entry' : null;
+        if (character === ',') this.#wanted = this.#wantedEntry;
         return true;
       case Expect.escape:
         this.#keepText(character);
@@ -249,9 +271,13 @@ export class JsonModels {
     return false;
   }
 
-  /** Whether the innermost container is the one in which keys or entries are looked at. */
-  get #isHere(): boolean {
-    return this.#open.length === (this.#place === IN_TOP ? 1 : 2);
+  /** The place that the innermost container is. */
+  get #place(): Place | null {
+    return this.#places.at(-1) ?? null;
+  }
+
+  get #wantedEntry(): Wanted {
+    return this.#place === null ? null : (ENTRIES[this.#place] ?? null);
   }
 
   #beginValue(byte: number, character: string): void {
@@ -292,16 +318,10 @@ export class JsonModels {
 
   #openContainer(isObject: boolean): void {
     if (this.#open.length >= MAX_DEPTH) this.#fail('the body is nested too deeply');
-    const wanted = this.#wanted;
-    this.#wanted = null;
-    if (this.#open.length === 0) this.#place = IN_TOP;
-    else if (wanted === 'part' && isObject) {
-      this.#place = IN_PART;
-      this.#seen[1].clear();
-    } else if (wanted === 'models') {
-      this.#place = IN_LIST;
-      this.#wanted = 'entry';
-    }
+    const place = this.#open.length === 0 ? 'top' : PLACES[this.#wanted ?? '']?.[isObject ? 'object' : 'array'];
+    this.#places.push(place ?? null);
+    if (place) this.#seen.set(place, new Set());
+    this.#wanted = this.#wantedEntry;
     this.#open.push(isObject);
     this.#expect = isObject ? Expect.keyOrEnd : Expect.valueOrEnd;
   }
@@ -311,7 +331,7 @@ export class JsonModels {
       this.#fail();
       return;
     }
-    if (this.#open.length === 1) this.#place = IN_TOP;
+    this.#places.pop();
     this.#endValue();
   }
 
@@ -323,9 +343,7 @@ export class JsonModels {
   #beginString(isKey: boolean): void {
     this.#isKey = isKey;
     this.#expect = Expect.string;
-    const isLookedAt = isKey
-      ? this.#place !== IN_LIST && this.#isHere
-      : ['model', 'entry'].includes(this.#wanted ?? '');
+    const isLookedAt = isKey ? this.#place !== null : this.#wanted === 'model' || this.#wanted === 'entry';
     this.#text = isLookedAt ? '' : null;
   }
 
@@ -343,21 +361,22 @@ export class JsonModels {
 
   /** @param written as it stands between the quotes. */
   #keyRead(written: string): Wanted {
-    const isPart = this.#place === IN_PART;
+    const place = this.#place ?? 'top';
     const plain = plainKey(meaningOf(written));
-    const keys = isPart ? this.#keysOfPart : this.#keys;
+    const keys = this.#keys[place];
     const wanted = Object.hasOwn(keys, plain) ? (keys[plain] ?? null) : null;
     if (wanted === null) return null;
-    const seen = this.#seen[isPart ? 1 : 0];
     if (written !== plain) this.#fail(`the key ${plain} must be written in its own letters, without escapes`);
-    if (seen.has(plain)) this.#fail(`the key ${plain} must not be repeated`);
-    seen.add(plain);
+    const seen = this.#seen.get(place);
+    if (seen?.has(plain)) this.#fail(`the key ${plain} must not be repeated`);
+    seen?.add(plain);
     return wanted;
   }
 
   #nameRead(name: string): void {
-    if (this.names.length >= MAX_NAMES) this.#fail('the body names too many models');
-    this.names.push(name);
+    const names = this.#place === 'tool' ? this.namesOfTools : this.names;
+    if (names.length >= MAX_NAMES) this.#fail('the body names too many models');
+    names.push(name);
   }
 }
 

@@ -66,6 +66,7 @@ const factsOf = boundedMemo((asked: string): { forms: readonly string[] } & Pick
 /** The models that a body names, as far as it was read. */
 export type BodyModels = Pick<JsonModels, 'names' | 'isInBackground' | 'problem' | 'isComplete'> & {
   readonly isUncheckable?: boolean;
+  readonly namesOfTools?: readonly string[];
   add(bytes: Buffer, from?: number, to?: number): void;
   end(): void;
 };
@@ -187,7 +188,11 @@ export class Policy {
     const isUncheckable = body?.isUncheckable === true || isUncheckableRoute(asked);
     const closed = this.#models.find(({ isOpen }) => !isOpen);
     if (closed && isUncheckable) return () => notCheckable(closed.entries);
-    return this.#againstNames(asked.models) ?? this.#againstNames(body?.names ?? []) ?? this.#againstUnnamed(asked);
+    return this.#againstNames(asked.models) ?? this.#againstBody(body) ?? this.#againstUnnamed(asked);
+  }
+
+  #againstBody(body: BodyModels | null): PolicyReason | null {
+    return body && (this.#againstNames(body.names) ?? this.#againstNames(body.namesOfTools ?? NONE.models));
   }
 
   #againstNames(names: readonly string[]): PolicyReason | null {
@@ -231,7 +236,7 @@ export class Policy {
     const { problem, names } = message;
     if (problem !== null) return () => invalid(problem);
     if (message.isInBackground && this.#refusesEscapes) return () => routeEscapes(true);
-    const reason = this.#againstNames(names);
+    const reason = this.#againstBody(message);
     const [list] = this.#models;
     if (reason || !list || !isRequest || names.length > 0) return reason;
     return () => notNamed(list.entries);
@@ -289,17 +294,20 @@ function decoded(text: string): string | null {
   }
 }
 
-/** Models that a form of a path names: `/models/NAME:method`, `/deployments/NAME/…`. */
+/** Models that a form of a path names: `/models/NAME:method`, `/deployments/NAME/…`. Some servers do not tell the cases of a path apart. */
 function modelsInPath(form: string, method: string): string[] {
   const isRead = method === 'GET' || method === 'HEAD';
   const models: string[] = [];
-  for (const [, kind, name = ''] of form.matchAll(/\/(models|tunedModels|deployments|engines|model)\/([^/]+)/g)) {
-    if (isRead && kind !== 'deployments') continue;
-    const colon = kind === 'models' || kind === 'tunedModels' ? name.lastIndexOf(':') : -1;
+  for (const [, kind = '', name = ''] of form.matchAll(IN_PATH)) {
+    if (isRead && !/^deployments$/i.test(kind)) continue;
+    const colon = /models$/i.test(kind) ? name.lastIndexOf(':') : -1;
     models.push(colon === -1 ? name : name.slice(0, colon));
   }
   return models;
 }
+
+/** With the parameters of a segment, which some servers drop. */
+const IN_PATH = /\/(models|tunedModels|deployments|engines|model)(?:;[^/]*)?\/([^/]+)/gi;
 
 function isUtf8(form: string): boolean {
   try {

@@ -13,6 +13,10 @@ function read(body: string | Buffer, cut?: number): JsonModels {
   return models;
 }
 
+const isObject = (value: unknown): value is Partial<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+const isText = (value: unknown) => typeof value === 'string';
+
 const found = ({ names, problem, isInBackground }: JsonModels) => ({ names, problem, isInBackground });
 
 describe('the models that a JSON body names', () => {
@@ -34,6 +38,20 @@ describe('the models that a JSON body names', () => {
         expect(found(read(body, cut)), `${body} ${cut}`).to.deep.include({ names, problem: null });
       }
     }
+  });
+
+  it('are apart from those that tools name', () => {
+    for (const [body, names, namesOfTools] of [
+      ['{"model":"a","tools":[{"type":"x","model":"t"},{"function":{"model":"no"}},{"model":"u"}]}', ['a'], ['t', 'u']],
+      ['{"tools":[[{"model":"no"}],"model",{"model":null}],"model":"a"}', ['a'], []],
+      ['{"tools":{"model":"no"},"session":{"tools":[{"model":"t"}],"model":"a"},"models":["b"]}', ['a', 'b'], ['t']],
+    ] as const) {
+      for (let cut = 0; cut <= Buffer.byteLength(body); cut++) {
+        expect(read(body, cut), `${body} ${cut}`).to.deep.include({ names, namesOfTools, problem: null });
+      }
+    }
+    expect(read('{"tools":[{"model":"a","model":"b"}]}').problem).to.contain('repeated');
+    expect(read('{"tools":[{"Model":"a"}]}').problem).to.contain('its own letters');
   });
 
   it('are not looked for in a body that can be read in several ways', () => {
@@ -135,7 +153,7 @@ describe('the models that a JSON body names', () => {
       '{"model":"x"}'.replaceAll('"', '\\"'),
     );
   const key = () =>
-    one('model', 'models', 'session', 'background', 'x', 'stream', 'Model', 'mod\\u0065l', 'messages', '');
+    one('model', 'models', 'session', 'background', 'tools', 'x', 'stream', 'Model', 'mod\\u0065l', 'messages', '');
   const number = () => one('0', '-0', '12', '1.5', '-1e9', '2E+3', '0.0e-1');
   function value(depth: number): string {
     const kind = depth > 4 ? random(4) : random(7);
@@ -185,17 +203,15 @@ describe('the models that a JSON body names', () => {
         continue;
       }
       read_ += 1;
-      const of = meant as {
-        model?: unknown;
-        models?: unknown;
-        session?: { model?: unknown } | null;
-        background?: unknown;
-      };
-      const session = typeof of.session === 'object' && !Array.isArray(of.session) ? of.session?.model : undefined;
-      const names = [of.model, session, ...(Array.isArray(of.models) ? (of.models as unknown[]) : [])];
-      expect([...models.names].sort(), json).to.deep.equal(names.filter((name) => typeof name === 'string').sort());
-      const { background = false } = of;
-      expect(models.isInBackground, json).to.equal(background !== false && background !== null);
+      const of = meant as Partial<Record<string, unknown>>;
+      const session = isObject(of.session) ? of.session : {};
+      const names = [of.model, session.model, ...(Array.isArray(of.models) ? (of.models as unknown[]) : [])];
+      const tools = [of.tools, session.tools].flatMap((each) => (Array.isArray(each) ? (each as unknown[]) : []));
+      const namesOfTools = tools.filter(isObject).map(({ model }) => model);
+      expect([...models.names].sort(), json).to.deep.equal(names.filter(isText).sort());
+      expect([...models.namesOfTools].sort(), json).to.deep.equal(namesOfTools.filter(isText).sort());
+      const asked = [of.background, session.background].some((it) => ![false, null, undefined].includes(it as null));
+      expect(models.isInBackground, json).to.equal(asked);
       if (n % 100 === 0) {
         const whole = found(models);
         for (let each = 0; each <= bytes.length; each++)
