@@ -14,7 +14,7 @@ import { exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
 import { cellText, cellTint, stateShown } from './columns/cell-text.js';
-import { allowShown } from './columns/policies.js';
+import { allowShown, limitsShown } from './columns/policies.js';
 import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
 import { type Column, isShownBy, shortTitleOf, widthsOf } from './columns/column.js';
@@ -47,6 +47,7 @@ const tokenDetails: View<WireToken>['details'] = {
   max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
   last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
   allow: ({ allow }) => allowShown(allow),
+  limits: ({ limits }) => limitsShown(limits),
 };
 
 export const tokenView: View<WireToken> = {
@@ -75,6 +76,7 @@ export const projectView: View<WireProject> = {
     last_used_at: ({ last_used_at: at }) => at ?? 'never',
     upstream_base_url: baseUrlShown,
     allow: ({ allow }) => allowShown(allow),
+    limits: ({ limits }) => limitsShown(limits),
   },
 };
 

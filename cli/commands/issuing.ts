@@ -2,14 +2,14 @@
 import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { TokenCreate, TokenCreateTerms } from '../../daemon/api/contract.js';
-import { MAX_CAP } from '../../daemon/api/vocabulary.js';
+import { MAX_CAP, NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import type { Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
 import { usage } from '../../console/failure.js';
 import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { checkedId, templateIdOf, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
-import { allowIn, allowOptions } from '../policy-options.js';
+import { hasPolicies, policiesIn, policyOptions } from '../policy-options.js';
 
 /** @param hours the default lifetime. @param name the meaning of --name. */
 export const issuingOptions = (hours: number, name: string) => ({
@@ -34,7 +34,7 @@ export const likeOption = text(
   'token',
 );
 
-type Wanted = Values<ReturnType<typeof issuingOptions> & { like: typeof likeOption } & typeof allowOptions>;
+type Wanted = Values<ReturnType<typeof issuingOptions> & { like: typeof likeOption } & typeof policyOptions>;
 
 /**
  * Connects, and determines the project of the new token.
@@ -63,13 +63,16 @@ export async function tokenWanted({
   if (like !== undefined) {
     const template = await templateIdOf(client, like);
     const other = project === undefined ? {} : { project_id: await wholeIdOf(client, 'project', project) };
-    const isPartOfLists = Object.keys(allowIn(options, null)).length > 0;
-    const allow = isPartOfLists ? allowIn(options, (await client.token(template)).allow) : {};
-    return { client, body: { like: template, ...other, ...terms, ...allow, ...options.duration } };
+    // What is not given is that of the other token.
+    const policies = hasPolicies(options) ? policiesIn(options, await client.token(template)) : {};
+    return { client, body: { like: template, ...other, ...terms, ...policies, ...options.duration } };
   }
   const projectId =
     project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project);
-  return { client, body: { project_id: projectId, ...terms, ...allowIn(options, null), ...options.duration } };
+  return {
+    client,
+    body: { project_id: projectId, ...terms, ...policiesIn(options, NO_POLICIES), ...options.duration },
+  };
 }
 
 /** The project of new tokens, by name or ID, if the command line names none. */

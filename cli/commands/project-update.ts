@@ -5,14 +5,14 @@ import { providerTitle } from '../../daemon/api/providers.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { shortId } from '../../console/columns/cell-text.js';
-import { allowShown } from '../../console/columns/policies.js';
+import { allowShown, limitsShown } from '../../console/columns/policies.js';
 import { PROJECT_CHANGED_FIELDS, projectView } from '../../console/views.js';
 import { ONE_PROJECT } from '../batch.js';
 import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
 import { command } from '../command.js';
 import { checkedId, wholeIdOf } from '../ids.js';
 import { text } from '../option.js';
-import { allowIn, allowOptions, allowOptionsOf } from '../policy-options.js';
+import { hasPolicies, policiesIn, policyOptions, policyOptionsOf, POLICY_OPTIONS_SHOWN } from '../policy-options.js';
 import { missingUsageIn, missingUsageOption, optionsOf, upstreamIn, upstreamOptions } from '../upstream-options.js';
 
 export const update = command({
@@ -27,13 +27,14 @@ export const update = command({
       'count the model tokens of chat streams that do not ask for their usage',
     ],
     ['project update web --allow-model none', 'allow the tokens of web all models again'],
+    ['project update web --rpm 600 --concurrent 20', 'limit all tokens of web together; other limits stay'],
   ],
   argument: ONE_PROJECT,
   options: {
     name: text('--name <TEXT>', 'a unique name of 1 to 100 characters'),
     ...upstreamOptions,
     ...missingUsageOption,
-    ...allowOptions,
+    ...policyOptions,
     keyFile: {
       ...keyFile,
       meaning: 'a file that contains the upstream key, which a provider on another host requires; - is standard input',
@@ -44,20 +45,18 @@ export const update = command({
   async run({ args, options, input, output, connect }) {
     const { name, keyFile: file } = options;
     const plain = { ...(name !== undefined && { name }), ...upstreamIn(options), ...missingUsageIn(options) };
-    if (Object.keys({ ...plain, ...allowIn(options, null) }).length === 0) {
+    if (Object.keys(plain).length === 0 && !hasPolicies(options)) {
+      const advice = `Add --name TEXT, --provider NAME, --missing-usage HOW, ${POLICY_OPTIONS_SHOWN}`;
       throw usage('nothing to change', {
-        advice:
-          file === undefined
-            ? 'Add --name TEXT, --provider NAME, --missing-usage HOW, --allow-route ROUTE or --allow-model MODEL'
-            : 'Add --name TEXT, --provider NAME, --missing-usage HOW, --allow-route ROUTE or --allow-model MODEL. To change only the key: llmp project set-key',
+        advice: file === undefined ? advice : `${advice}. To change only the key: llmp project set-key`,
       });
     }
     const given = checkedId('project', args[0] ?? '');
     const key = file === undefined ? undefined : await upstreamKey(file, input);
     const client = await connect();
     const before = await client.project(await wholeIdOf(client, 'project', given));
-    // A list that is not given must be the one of now.
-    const changes = { ...plain, ...allowIn(options, before.allow) };
+    // A list or limit that is not given must be the one of now.
+    const changes = { ...plain, ...policiesIn(options, before) };
     // What is printed as the values before is what was changed.
     const ifMatch = etagOf(before) ?? '*';
     const after =
@@ -86,7 +85,9 @@ function described(before: WireProject, after: WireProject): string {
       `Changed the provider of ${id} (${name}) from ${providerTitle(before)} to ${providerTitle(after)}: ${where}, ${auth}. New requests use it.`,
     before.missing_usage !== after.missing_usage &&
       `Changed the missing usage of ${id} (${name}) from ${before.missing_usage} to ${after.missing_usage}.`,
-    isAllowChanged(before, after) && `The tokens of ${id} (${name}) may use ${allowShown(after.allow)}.`,
+    isChanged(before.allow, after.allow) && `The tokens of ${id} (${name}) may use ${allowShown(after.allow)}.`,
+    isChanged(before.limits, after.limits) &&
+      `The limits of all tokens of ${id} (${name}) together are now: ${limitsShown(after.limits)}.`,
   ].filter((sentence) => sentence !== false);
   return changes.length === 0 ? `Changed ${id} (${name}).` : changes.join(' ');
 }
@@ -96,12 +97,11 @@ function undoOptions(before: WireProject, after: WireProject): string {
     ...(before.name === after.name ? [] : [`--name ${shellWord(before.name)}`]),
     ...(isUpstreamChanged(before, after) ? [optionsOf(before)] : []),
     ...(before.missing_usage === after.missing_usage ? [] : [`--missing-usage ${before.missing_usage}`]),
-    ...(isAllowChanged(before, after) ? [allowOptionsOf(before.allow)] : []),
+    ...policyOptionsOf(before, after),
   ].join(' ');
 }
 
-const isAllowChanged = (before: WireProject, after: WireProject) =>
-  JSON.stringify(before.allow) !== JSON.stringify(after.allow);
+const isChanged = (before: object | null, after: object | null) => JSON.stringify(before) !== JSON.stringify(after);
 
 const isUpstreamChanged = (before: WireProject, after: WireProject) =>
   before.upstream_base_url !== after.upstream_base_url || before.upstream_auth !== after.upstream_auth;

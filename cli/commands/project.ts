@@ -1,6 +1,7 @@
 /** `llmp project …`: manages projects. Each project holds one upstream key. */
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { WireProject } from '../../daemon/api/contract.js';
+import { NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
 import { text } from '../option.js';
 import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
@@ -10,7 +11,7 @@ import { checkedId, wholeIdOf } from '../ids.js';
 import { missingUsageIn, missingUsageOption, upstreamIn, upstreamOptions } from '../upstream-options.js';
 import { limit, listed, selected } from '../listing.js';
 import { queryArgument, queryIn } from '../query.js';
-import { allowIn, allowOptions } from '../policy-options.js';
+import { policiesIn, policyOptions } from '../policy-options.js';
 import { update } from './project-update.js';
 import { revokeTokensOf } from './revoke-all.js';
 import { shortId } from '../../console/columns/cell-text.js';
@@ -36,13 +37,13 @@ const create = command({
     check: noCheck,
     ...upstreamOptions,
     ...missingUsageOption,
-    ...allowOptions,
+    ...policyOptions,
   },
   prints: () => PROJECT_CHANGED_FIELDS,
   async run({ options, input, output, connect }) {
     const { name } = options;
     if (name === undefined) throw usage('no project name given', { advice: 'Add --name TEXT' });
-    const upstream = { ...upstreamIn(options), ...missingUsageIn(options), ...allowIn(options, null) };
+    const upstream = { ...upstreamIn(options), ...missingUsageIn(options), ...policiesIn(options, NO_POLICIES) };
     const key = await upstreamKey(options.keyFile, input);
     const client = await connect();
     const project = await withCheckedKey(

@@ -1,12 +1,13 @@
 /** `llmp self`: what the holder of a token is told about it. It needs no management token. */
 import { type Kind, oneOf } from '../../config/kinds.js';
 import { ApiError } from '../../daemon/api/client.js';
-import { relativeTime } from '../../daemon/api/formats.js';
+import { exact, relativeTime } from '../../daemon/api/formats.js';
 import { TOKEN_SELF_PATH, type TokenSelf } from '../../daemon/api/token-self.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { span } from '../../console/span.js';
 import type { View } from '../../console/table.js';
 import { shortId, stateShown, stateTint } from '../../console/columns/cell-text.js';
+import { allowShown, LIMIT_NAMES, limitsShown } from '../../console/columns/policies.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo, type DaemonConnection } from '../connection/connection.js';
 import { tokenSelf } from '../connection/probes.js';
@@ -149,6 +150,7 @@ const selfView: View<TokenSelf> = {
     'created_at',
     'dialect',
     'allow',
+    'limits',
   ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
@@ -167,5 +169,16 @@ const selfView: View<TokenSelf> = {
     expires_at: ({ expires_at }, render) => `${expires_at} (${relativeTime(expires_at, render.now)})`,
     max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
     requests_remaining: ({ requests_remaining: left }) => (left === null ? 'unlimited' : String(left)),
+    allow: ({ allow }) => allow.map(allowShown).join(', and of these only ') || allowShown(null),
+    limits: ({ limits }) => limitsLeft(limits),
   },
 };
+
+/** Such as `60 requests/min (12 left), 4 at a time (3 left)`. */
+function limitsLeft(limits: TokenSelf['limits']): string {
+  const set = LIMIT_NAMES.flatMap((name) => {
+    const of = limits?.[name] ?? null;
+    return of === null ? [] : [`${limitsShown({ [name]: of.limit })} (${exact(of.remaining)} left)`];
+  });
+  return set.length === 0 ? limitsShown(null) : set.join(', ');
+}

@@ -10,7 +10,7 @@ import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { issuingOptions, likeOption, tokenWanted } from './issuing.js';
 import { lostSecret, type Output } from '../output.js';
-import { allowOptions } from '../policy-options.js';
+import { policyOptions } from '../policy-options.js';
 import { tokenCreatedView, tokenView } from '../../console/views.js';
 
 const variableName: Kind<string> = {
@@ -21,10 +21,10 @@ const variableName: Kind<string> = {
 const options = {
   ...issuingOptions(24, 'name of the token, for example its purpose'),
   like: likeOption,
-  ...allowOptions,
+  ...policyOptions,
   from: text(
     '--from <FILE>',
-    'issue a token for each row of a CSV file, or of standard input for -; its columns are named as options are: name, project, duration, max-requests, like',
+    'issue a token for each row of a CSV file, or of standard input for -; its columns are named as options are: name, project, duration, max-requests, like, allow-route, allow-model, rpm, tpm, concurrent',
   ),
   startLine: value('--start-line <LINE>', integer(1, 100_000_000), 'with --from, begin with the row of this line'),
   query: text(
@@ -50,6 +50,7 @@ export const generate = command({
     ['token generate --from class.csv --duration 8h --out secrets.csv', 'issue a token for each row of a file'],
     ["token generate --query 'state:expired project:web' --out again.csv", 'issue expired tokens again'],
     ["token generate --allow-route inference --allow-model 'gpt-5-mini,claude-*'", 'allow only some routes and models'],
+    ['token generate --rpm 60 --tpm 200000 --concurrent 4', 'limit how fast it may be used'],
     ['token generate -q', 'print only the secret'],
     ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],
@@ -80,13 +81,11 @@ export const generate = command({
 
 /** Issues several tokens. */
 async function many(invocation: Invocation<typeof options>): Promise<number> {
-  const { from, query, like, env, startLine, allowRoute, allowModel } = invocation.options;
+  const { from, query, like, env, startLine } = invocation.options;
   const excluded = [
     [from, query, '--from and --query'],
     [query, like, '--query and --like'],
     [query, startLine, '--query and --start-line'],
-    [from ?? query, allowRoute, `${from === undefined ? '--query' : '--from'} and --allow-route`],
-    [from ?? query, allowModel, `${from === undefined ? '--query' : '--from'} and --allow-model`],
     [from ?? query, env, `${from === undefined ? '--query' : '--from'} and --env`],
   ] as const;
   for (const [one, other, names] of excluded) {

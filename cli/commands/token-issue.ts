@@ -7,7 +7,14 @@ import { join } from 'node:path';
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { TokenCreate, WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { counted } from '../../daemon/api/formats.js';
-import { DEFAULT_DURATION_HOURS } from '../../daemon/api/vocabulary.js';
+import {
+  type Allow,
+  DEFAULT_DURATION_HOURS,
+  type Limits,
+  NO_POLICIES,
+  type Policies,
+} from '../../daemon/api/vocabulary.js';
+import { allowShown, limitsShown } from '../../console/columns/policies.js';
 import { shellWord } from '../../console/escape.js';
 import { endedBy, EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { hoursOf, LONGEST_RECOMMENDED_HOURS, spanShown } from '../../console/span.js';
@@ -19,10 +26,19 @@ import type { Invocation } from '../command.js';
 import { stateFolder } from '../connection/contexts.js';
 import { allProjects, checkedId, templateIdOf, wholeIdOf } from '../ids.js';
 import { listed } from '../listing.js';
+import { policiesIn } from '../policy-options.js';
 import { lostSecret, type Output } from '../output.js';
 import { queryIn } from '../query.js';
 import { defaultProject, onlyActiveProject } from './issuing.js';
-import { MAX_FILE_BYTES, MAX_ROWS, placeOf, RowProblems, type RowValues, tokenRows } from './token-rows.js';
+import {
+  MAX_FILE_BYTES,
+  MAX_ROWS,
+  placeOf,
+  rowOptionsIn,
+  RowProblems,
+  type RowValues,
+  tokenRows,
+} from './token-rows.js';
 
 export interface ManyWanted extends RowValues {
   from?: string | undefined;
@@ -44,6 +60,7 @@ interface Planned {
   /** What it will have, for people. */
   name: string | null;
   project: string;
+  policies: Policies;
 }
 
 export async function issueMany(invocation: Issuing): Promise<number> {
@@ -98,7 +115,7 @@ async function planOfRows({ file, rows }: ReadRows, client: ManagementClient, in
   const { options, output } = invocation;
   const problems = new RowProblems(file);
   const known = new Known(client, await allProjects(client));
-  const all = rows.map(({ line, values }) => ({ line, values, wanted: { ...pick(options), ...values } }));
+  const all = rows.map(({ line, values }) => ({ line, values, wanted: { ...rowOptionsIn(options), ...values } }));
   const needsProject = all.some(({ wanted }) => wanted.projectId === undefined && wanted.like === undefined);
   const fallback = needsProject ? (defaultProject(invocation) ?? (await onlyActiveProject(client, output))) : undefined;
   const tokens: Planned[] = [];
@@ -119,19 +136,16 @@ async function planOfRows({ file, rows }: ReadRows, client: ManagementClient, in
   return tokens;
 }
 
-/** The options of the command line that are columns. */
-const pick = ({ projectId, duration, maxRequests, name, like }: RowValues): RowValues =>
-  Object.fromEntries(
-    Object.entries({ projectId, duration, maxRequests, name, like }).filter(([, value]) => value !== undefined),
-  );
-
 /** @param isOwn whether the project is given, rather than that of the other token. */
 function plannedOf(
-  { duration, maxRequests, name }: RowValues,
+  wanted: RowValues,
   template: WireToken | null,
   project: Pick<WireProject, 'id' | 'name'>,
   isOwn: boolean,
 ): Omit<Planned, 'line'> {
+  const { duration, maxRequests, name } = wanted;
+  const before = template ?? NO_POLICIES;
+  const changes = policiesIn(wanted, before);
   return {
     like: template?.id ?? null,
     name: name ?? template?.name ?? null,
@@ -141,8 +155,10 @@ function plannedOf(
       ...(isOwn && { project_id: project.id }),
       max_requests: maxRequests,
       name,
+      ...changes,
       ...duration,
     },
+    policies: { allow: before.allow, limits: before.limits, ...changes },
   };
 }
 
@@ -232,15 +248,19 @@ interface PlannedShown {
   project: string;
   lifetime: string | null;
   max_requests: number | null;
+  allow: Allow | null;
+  limits: Limits | null;
 }
 
-const shownOf = ({ line, like, name, project, body }: Planned): PlannedShown => ({
+const shownOf = ({ line, like, name, project, body, policies: { allow, limits } }: Planned): PlannedShown => ({
   line,
   like,
   name,
   project,
   lifetime: lifetimeOf(body) ?? (like === null ? `${DEFAULT_DURATION_HOURS}h` : null),
   max_requests: body.max_requests ?? (like === null ? 0 : null),
+  allow,
+  limits,
 });
 
 function lifetimeOf({ duration_hours: hours, duration_minutes: minutes }: TokenCreate): string | null {
@@ -252,7 +272,7 @@ const asBefore = (value: string | null) => value ?? 'as before';
 
 const plannedView: View<PlannedShown> = {
   idOf: ({ line, like }) => like ?? String(line),
-  fields: ['line', 'like', 'name', 'project', 'lifetime', 'max_requests'],
+  fields: ['line', 'like', 'name', 'project', 'lifetime', 'max_requests', 'allow', 'limits'],
   columns: [
     { title: 'LINE', rank: 3, alignRight: true, show: ({ line }) => String(line ?? '') },
     { title: 'LIKE', rank: 2, show: ({ like }) => like?.slice(0, 8) ?? '' },
@@ -265,6 +285,8 @@ const plannedView: View<PlannedShown> = {
       alignRight: true,
       show: ({ max_requests: cap }) => (cap === 0 ? 'none' : asBefore(cap === null ? null : String(cap))),
     },
+    { title: 'ALLOWS', rank: 4, shrinks: true, show: ({ allow }) => allowShown(allow) },
+    { title: 'LIMITS', rank: 4, shrinks: true, show: ({ limits }) => limitsShown(limits) },
   ],
 };
 

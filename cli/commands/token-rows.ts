@@ -5,6 +5,7 @@ import { isName } from '../../daemon/api/names.js';
 import { holdsSecret, plainName } from '../../daemon/api/vocabulary.js';
 import { suggestedValue } from '../help/suggest.js';
 import type { Option, Values } from '../option.js';
+import { policyOptions } from '../policy-options.js';
 import { issuingOptions, likeOption } from './issuing.js';
 
 export const MAX_ROWS = 10_000;
@@ -12,7 +13,7 @@ export const MAX_ROWS = 10_000;
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
 const MAX_PROBLEMS = 10;
 
-const OPTIONS = { ...issuingOptions(24, ''), like: likeOption };
+const OPTIONS = { ...issuingOptions(24, ''), like: likeOption, ...policyOptions };
 export type RowValues = Values<typeof OPTIONS>;
 type Key = keyof typeof OPTIONS;
 
@@ -32,6 +33,12 @@ const shortNameOf = (name: string): string => name.replace(/-id$/, '');
 export const ROW_COLUMNS: readonly string[] = Object.values(OPTIONS).map((option) => shortNameOf(nameOf(option)));
 
 const columnOf = (key: Key): string => `column ${shortNameOf(nameOf(OPTIONS[key]))}`;
+
+/** The options of the command line that are columns. */
+export const rowOptionsIn = (options: RowValues): RowValues =>
+  Object.fromEntries(
+    (Object.keys(OPTIONS) as Key[]).flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])),
+  );
 
 /** Where the value for a row is from; null for a default. */
 export function placeOf(key: Key, row: RowValues, options: RowValues): string | null {

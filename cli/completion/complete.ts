@@ -77,10 +77,11 @@ async function valuesOf(
   find: Lookup,
 ): Promise<Offer> {
   if (/<(?:FILE|DIR|FOLDER)>/.test(flags)) return 'files';
-  if (completes) return find(completes, beginning);
-  const values = kind?.values ?? [];
   // Only the value after the last comma is completed.
   const [before] = (kind?.isList && /^.*,/s.exec(beginning)) || [''];
   const taken = before.split(',');
-  return values.filter((value) => !taken.includes(value)).map((value) => ({ word: before + value, meaning: '' }));
+  const values = completes
+    ? await find(completes, beginning.slice(before.length))
+    : (kind?.values ?? []).map((word) => ({ word, meaning: '' }));
+  return values.filter(({ word }) => !taken.includes(word)).map((value) => ({ ...value, word: before + value.word }));
 }

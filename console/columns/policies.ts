@@ -1,5 +1,6 @@
 /** What restricts a token or a project, in words. */
-import type { Allow } from '../../daemon/api/vocabulary.js';
+import { exact } from '../../daemon/api/formats.js';
+import type { Allow, Limits } from '../../daemon/api/vocabulary.js';
 
 /** Such as `routes inference; models gpt-5-mini, claude-*`. */
 export function allowShown(allow: Allow | null): string {
@@ -9,4 +10,21 @@ export function allowShown(allow: Allow | null): string {
     allow.models && `models ${allow.models.join(', ')}`,
   ];
   return lists.filter((list) => list !== undefined).join('; ');
+}
+
+/** The limits, in the order in which they are shown. */
+export const LIMIT_UNITS = {
+  requests_per_minute: 'requests/min',
+  tokens_per_minute: 'model tokens/min',
+  concurrent: 'at a time',
+} as const satisfies Record<keyof Limits, string>;
+export const LIMIT_NAMES = Object.keys(LIMIT_UNITS) as (keyof Limits)[];
+
+/** Such as `60 requests/min, 4 at a time`. */
+export function limitsShown(limits: Limits | null): string {
+  const set = LIMIT_NAMES.flatMap((name) => {
+    const limit = limits?.[name];
+    return limit === undefined ? [] : [`${exact(limit)} ${LIMIT_UNITS[name]}`];
+  });
+  return set.length === 0 ? 'unlimited' : set.join(', ');
 }

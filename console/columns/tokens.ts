@@ -1,7 +1,7 @@
 /** The fields and columns of tokens, and the terms of a new one. */
 import type { TokenCreateTerms, WireToken } from '../../daemon/api/contract.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
-import { allowShown } from './policies.js';
+import { allowShown, limitsShown } from './policies.js';
 import { columnsOf, distance, count, IN_TERMINALS, ON_REQUEST, text, type Tint } from './column.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
@@ -201,6 +201,14 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     rank: 9,
     width: [10, 60],
     cell: ({ allow }) => text(allow === null ? null : allowShown(allow)),
+  },
+  limits: {
+    title: 'Limits',
+    what: 'how fast it may be used',
+    shownBy: ON_REQUEST,
+    rank: 9,
+    width: [10, 60],
+    cell: ({ limits }) => text(limits === null ? null : limitsShown(limits)),
   },
 });
 

@@ -108,6 +108,7 @@ describe('completion offers', () => {
       like: 'token',
       context: 'context',
       model: 'model',
+      'allow-model': 'model',
       query: 'query of tokens',
     };
     for (const { path, command } of (await wholeTree()).commands) {
@@ -205,6 +206,8 @@ describe('completion offers', () => {
       ]);
       expect(await offered(['events', 'tail', '--model=me'], { env })).to.deep.equal(['--model=meta/llama-3']);
       expect(await offered(['token', 'list', 'model:g'], { env })).to.deep.equal(['model:gpt-4o']);
+      const allowed = await offered(['token', 'update', 'ci', '--allow-model', 'gpt-4o,'], { env });
+      expect(allowed).to.deep.equal(['gpt-4o,meta/llama-3']);
       expect(await offered(['top', 'model', 'model:'], { env })).to.deep.equal(['model:gpt-4o', 'model:meta/llama-3']);
       expect(await offered(['token', 'revoke', '--query', 'model:m'], { env })).to.deep.equal(['model:meta/llama-3']);
       daemon.answer = refuse(503, 'unavailable', 'unavailable');

@@ -144,7 +144,16 @@ describe('llmp token generate, of many tokens', () => {
       const { exitCode, err, out: shown } = await issue('name,max-requests\nana,3\n', '-n', '-o', 'json', '--out', out);
       expect(exitCode, err).to.equal(0);
       expect(JSON.parse(shown)).to.deep.equal([
-        { line: 2, like: null, name: 'ana', project: 'web', lifetime: '24h', max_requests: 3 },
+        {
+          line: 2,
+          like: null,
+          name: 'ana',
+          project: 'web',
+          lifetime: '24h',
+          max_requests: 3,
+          allow: null,
+          limits: null,
+        },
       ]);
       expect(existsSync(out)).to.equal(false);
       expect((await here(['token', 'generate', '--from', file('name\nana\n'), '-n'])).err).to.contain(
