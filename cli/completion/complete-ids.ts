@@ -156,7 +156,7 @@ async function terms(
   const { from, options } = suggest(beginning, beginning.length, screen, {
     projects:
       key === 'project' ? (await (await connected()).projects({ limit: String(MAX_CANDIDATES) }, signal)).items : [],
-    models: key === 'model' ? await models(await connected(), signal) : [],
+    models: key === 'model' || key === 'allows' ? await models(await connected(), signal) : [],
   });
   return options.map(({ insert, what }) => ({ word: beginning.slice(0, from) + insert, meaning: what }));
 }

@@ -23,6 +23,8 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
         { name: 'created', what: 'for example <7d ago', values: spans('<1h', '<1d', '<7d', '>30d', '>90d') },
         { name: 'errors', what: 'failures since yesterday (UTC), for example >10', values: spans('>0', '>10', '>100') },
         model('a part of its name, since yesterday (UTC)'),
+        { name: 'allows', what: 'a model that it may use, for example gpt-5*', values: spans(...models) },
+        { name: 'limited', what: 'yes or no: whether it has limits', values: values.isLimited.completions },
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
       ];
     case 'projects':

@@ -29,9 +29,16 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
     idle_over: reader.over('idle', values.span),
     errors_over: reader.over('errors', values.errors),
     model: reader.selection('model', values.modelPart),
+    allows: reader.selection('allows', values.modelPattern),
+    limited: limitedQuery(reader),
     used_over: used.over,
     used_under: used.under,
   });
+}
+
+function limitedQuery(reader: TermReader): string | undefined {
+  const value = reader.only('limited', values.isLimited.resolve);
+  return value === undefined ? undefined : String(value === 'yes');
 }
 
 /** Created more than 7 days ago is before a time, but more than 2030-01-31 is after it. */

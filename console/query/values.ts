@@ -233,6 +233,14 @@ export const modelPart: ValueResolver = ({ text, isLast }) => {
   return text === '' && isLast ? 'open' : { problem: 'a part of the name of a model has no spaces' };
 };
 
+/** The name of a model, in which `*` stands for any characters. It is compared in its own letters. */
+export const modelPattern: ValueResolver = ({ text, isLast }) => {
+  if (MODEL_PART.test(text)) return { value: text };
+  return text === '' && isLast ? 'open' : { problem: 'the name of a model has no spaces' };
+};
+
+export const isLimited = oneOf('limited', { yes: 'it or its project has limits', no: 'without limits' });
+
 /** How long a request took. */
 export const took: ValueResolver = ({ text, isLast }) => {
   const given = text.toLowerCase();

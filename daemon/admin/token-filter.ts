@@ -6,7 +6,7 @@ import type { ManagementClient } from '../api/client.js';
 
 const FIELDS = ['project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model'] as const;
 /** What a query can select by besides. */
-const QUERIED = ['q', 'words', 'used_under'] as const;
+const QUERIED = ['q', 'words', 'used_under', 'allows', 'limited'] as const;
 const TIMES = ['expires_before', 'expires_after', 'created_before', 'created_after'] as const;
 
 /** A query of the API. */

@@ -93,6 +93,10 @@ describe('filter line', () => {
       ['errors:>10', { errors_over: '10' }],
       ['model:GPT-4o,o3', { model: 'gpt-4o,o3' }],
       ['!model:gpt-4o', { model: '!gpt-4o' }],
+      ['allows:GPT-5*,o3', { allows: 'GPT-5*,o3' }],
+      ['!allows:*', { allows: '!*' }],
+      ['limited:yes', { limited: 'true' }],
+      ['limited:no', { limited: 'false' }],
       ['used:>90%', { used_over: '90' }],
       ['used:<50', { used_under: '50' }],
       ['used:>10% used:<90%', { used_over: '10', used_under: '90' }],
@@ -125,6 +129,10 @@ describe('filter line', () => {
       ['idle:<30d', 'idle:<30d', /^write idle:>…$/],
       ['errors:<3', 'errors:<3', /^write errors:>…$/],
       ['errors:>many', 'many', /^must be a whole number up to 1000000$/],
+      ['allows:"a b" ', '"a b"', /^the name of a model has no spaces$/],
+      ['limited:maybe', 'maybe', /^limited must be one of yes, no$/],
+      ['limited:yes,no', 'limited:yes,no', /^only one limited at a time$/],
+      ['!limited:yes', '!limited:yes', /^limited cannot be negated$/],
       ['idle:>2030-01-31', '2030-01-31', /^must be a time span like/],
       ['idle:>-3d', '-3d', /^must be a time span like/],
       ['created:<-3d', '-3d', /^must be a time in the past/],
@@ -378,7 +386,7 @@ describe('filter line', () => {
     it('offers keys at the start of a term', () => {
       expect(inserts('')).to.deep.equal([
         '',
-        ['state:', 'project:', 'expires:', 'idle:', 'created:', 'errors:', 'model:', 'used:'],
+        ['state:', 'project:', 'expires:', 'idle:', 'created:', 'errors:', 'model:', 'allows:', 'limited:', 'used:'],
       ]);
       expect(inserts('ci ')[1]).to.include('state:');
       expect(inserts('sta')).to.deep.equal(['sta', ['state:']]);

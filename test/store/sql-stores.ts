@@ -20,6 +20,7 @@ import {
   type TopGroup,
   type TopQuery,
 } from '../../daemon/core/ports.js';
+import { Pattern } from '../../daemon/core/policy/pattern.js';
 import { NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
@@ -85,8 +86,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     });
   const change = <T>(work: (tx: ChangeTransaction) => Promise<T>) => records.change(work);
 
-  async function aProject(): Promise<NewProject> {
-    const project = newProject();
+  async function aProject(more: Partial<NewProject> = {}): Promise<NewProject> {
+    const project = { ...newProject(), ...more };
     await change((tx) => tx.insertProject(project));
     return project;
   }
@@ -360,6 +361,69 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         NOW,
       );
       expect([first.total, first.rows.length]).to.deep.equal([4, 2]);
+    });
+
+    it('is filtered by what tokens may use and by limits, with those of their project', async () => {
+      const lists: [string, string[] | null][] = [
+        ['open', null],
+        ['gpt', ['gpt-5', 'o3']],
+        ['mini', ['gpt-*-mini']],
+        ['claude', ['claude-*']],
+        ['any', ['*']],
+      ];
+      const made: { name: string; models: string[]; isLimited: boolean }[] = [];
+      const projects: string[] = [];
+      const openModels = ['gpt-5', 'gpt-5-mini', 'o3', 'claude-4'];
+      const fits = (list: string[] | null) => (model: string) =>
+        list === null || list.some((entry) => new Pattern(entry).matches(model));
+      for (const [of, own] of lists.slice(0, 3)) {
+        const isOfLimited = of === 'mini';
+        const { id } = await aProject({
+          allow: own && { models: own },
+          limits: isOfLimited ? { concurrent: 1 } : null,
+        });
+        projects.push(id);
+        for (const [n, [name, models]] of lists.entries()) {
+          // A list of routes alone restricts no model.
+          const allow = models ? { models } : n % 2 === 0 ? { routes: ['all'] } : null;
+          const limits = name === 'any' ? { requests_per_minute: 5 } : null;
+          await aToken({ name: `${of} ${name}`, allow, limits }, id);
+          made.push({
+            name: `${of} ${name}`,
+            models: openModels.filter(fits(own)).filter(fits(models)),
+            isLimited: isOfLimited || limits !== null,
+          });
+        }
+      }
+      const cases: [TokenFilter, (token: (typeof made)[number]) => boolean][] = [
+        ...['gpt-5', 'o3', 'gpt-5-mini', 'claude-4'].map((model): (typeof cases)[number] => [
+          { allows: only(model) },
+          ({ models }) => models.includes(model),
+        ]),
+        [{ allows: only('gpt-5*') }, ({ models }) => models.some((model) => model.startsWith('gpt-5'))],
+        [
+          { allows: only('models/o3', 'claude-*') },
+          ({ models }) => models.includes('o3') || models.includes('claude-4'),
+        ],
+        [{ allows: allBut('gpt-5*') }, ({ models }) => !models.some((model) => model.startsWith('gpt-5'))],
+        [
+          { allows: only('gpt-5*'), text: 'open' },
+          ({ name, models }) => /open/.test(name) && /gpt/.test(models.join()),
+        ],
+        [{ isLimited: true }, ({ isLimited }) => isLimited],
+        [{ isLimited: false }, ({ isLimited }) => !isLimited],
+        [{ isLimited: true, allows: only('o3') }, ({ isLimited, models }) => isLimited && models.includes('o3')],
+      ];
+      for (const [filter, isMatch] of cases) {
+        const names = made.filter(isMatch).map(({ name }) => name);
+        const what = JSON.stringify(filter);
+        for (const field of TOKEN_SORT_FIELDS) {
+          for (const limit of [100, 3]) {
+            const found = await all({ projects: only(...projects), ...filter }, { field, descending: true }, limit);
+            expect(found, `${what} by ${field}`).to.have.members(names);
+          }
+        }
+      }
     });
 
     it('is filtered by creation and by time without use, in every order, by pages of any size', async () => {

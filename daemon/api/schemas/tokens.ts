@@ -112,6 +112,14 @@ export const tokenQuery = z.strictObject({
     selection(MODEL_PART_PATTERN, 20, 'a part of the name of a model'),
     'Only tokens with requests since yesterday 00:00 UTC for a model whose name contains one of these texts. Case-insensitive.',
   ).optional(),
+  allows: about(
+    selection(MODEL_PART_PATTERN, 20, 'the name of a model, in which `*` stands for any characters'),
+    'Only tokens that may use a model with one of these names, by their own `allow` and that of their project. Case-sensitive. The state of the token does not matter.',
+  ).optional(),
+  limited: about(
+    queryFlag,
+    'True returns only tokens that have `limits`, or whose project has; false only all others.',
+  ).optional(),
   used_over: about(percentage, 'Only tokens that have used more than this percentage of their cap.').optional(),
   used_under: about(percentage, 'Only tokens that have used less than this percentage of their cap.').optional(),
   q: about(

@@ -124,6 +124,10 @@ export interface TokenFilter {
   errorsOver?: number | undefined;
   /** Tokens whose requests of the last days were for models with one of these parts in their names, case-insensitive. */
   models?: Selection<string> | undefined;
+  /** Tokens that may use a model that one of these patterns matches, by their own list and that of their project. */
+  allows?: Selection<string> | undefined;
+  /** Whether they or their project have limits. */
+  isLimited?: boolean | undefined;
   /** Capped tokens of which more than this percentage is used. */
   usedOverPercent?: number | undefined;
   /** Capped tokens of which less than this percentage is used. */

@@ -108,6 +108,8 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
     idleSince: pastMoment(query.idle_over),
     errorsOver: query.errors_over,
     models: query.model === undefined ? undefined : selectionOf(query.model),
+    allows: query.allows === undefined ? undefined : selectionOf(query.allows),
+    isLimited: query.limited,
     usedOverPercent: query.used_over,
     usedUnderPercent: query.used_under,
     text: query.q,

@@ -5,6 +5,7 @@ import type { Bind } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
 import { ALIVE, OF_INACTIVE_PROJECT } from './population.js';
+import { policyConditions, type Usable } from './token-policies.js';
 import { useQueries } from './token-use.js';
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
@@ -54,7 +55,12 @@ export function pageIndexOf({ projects }: TokenFilter, sortColumn: string): stri
   return sortColumn === 'created_at' ? OF_PROJECT : null;
 }
 
-export function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dialect): Conditions {
+/** A filter with what was determined for it. */
+export interface DeterminedFilter extends TokenFilter {
+  usable: Usable | null;
+}
+
+export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect: Dialect): Conditions {
   const where = new Conditions();
   const { text, words = [], projects, states, expiresAfter, expiresBefore, usedOverPercent, usedUnderPercent } = filter;
   if (text !== undefined) where.and(...textCondition(text, dialect));
@@ -71,6 +77,7 @@ export function tokenConditions(filter: TokenFilter, nowMs: number, dialect: Dia
     // A table of its own, so that MySQL reads it once and not for each token.
     where.and(`t.id ${isExcluded ? 'NOT IN' : 'IN'} (SELECT * FROM (${sql}) used)`, bind);
   }
+  for (const [condition, bind] of policyConditions(filter, filter.usable, dialect)) where.and(condition, bind);
   if (usedOverPercent !== undefined) {
     where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $over', { over: usedOverPercent });
   }

@@ -13,8 +13,16 @@ import type { Bind, Reader } from './database.js';
 import { afterPosition, type ListTotals, orderOf, pageOf } from './lists.js';
 import { tokensInStates } from './population.js';
 import type { TokenColumns } from './tables.js';
-import { countIndexOf, idsOfTimes, pageIndexOf, selected, tokenConditions } from './token-filter.js';
+import {
+  countIndexOf,
+  type DeterminedFilter,
+  idsOfTimes,
+  pageIndexOf,
+  selected,
+  tokenConditions,
+} from './token-filter.js';
 import { idsWithText, longestText } from './token-filter.js';
+import { usableBy } from './token-policies.js';
 import { useCondition, useQueries } from './token-use.js';
 import { ROW_COLUMNS, rowOf, type TokenRowColumns } from './tokens.js';
 
@@ -28,16 +36,17 @@ const FIRST_PER_ROW = 5;
 
 export async function listTokens(
   on: Reader,
-  filter: TokenFilter,
+  given: TokenFilter,
   { field, descending }: TokenSort,
   page: PageRequest,
   nowMs: number,
   totals: ListTotals | null,
 ): Promise<PageOf<TokenRow>> {
+  const filter = { ...given, usable: await usableBy(on, given) };
   let few: Promise<Few | null> | undefined;
   const findFewOnce = () => (few ??= findFew(on, filter, nowMs));
   const listed = (of: Pick<Listing, 'field' | 'descending' | 'page' | 'states' | 'total'>) =>
-    tokensInOrder(on, { ...of, filter, findFew: findFewOnce, nowMs, totals });
+    tokensInOrder(on, { ...of, given, filter, findFew: findFewOnce, nowMs, totals });
   if (field !== 'live') return listed({ field, descending, page });
   return liveFirst(page, descending, ({ isLive, ...part }) =>
     listed({ ...part, field: 'expires_at', states: selected(filter.states, isLive) }),
@@ -48,11 +57,13 @@ export async function listTokens(
 interface Few {
   ids: readonly string[];
   /** The other parts of the filter. */
-  rest: TokenFilter;
+  rest: DeterminedFilter;
 }
 
 interface Listing {
-  filter: TokenFilter;
+  /** What totals are known by. */
+  given: TokenFilter;
+  filter: DeterminedFilter;
   findFew: () => Promise<Few | null>;
   /** Restricts the page to these states, but not the total. */
   states?: readonly TokenState[];
@@ -66,7 +77,7 @@ interface Listing {
 }
 
 async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<TokenRow>> {
-  const { filter, states, field: column, descending, page, nowMs, totals, total } = listing;
+  const { given, filter, states, field: column, descending, page, nowMs, totals, total } = listing;
   const { dialect } = on;
   const found = await firstUsed(on, listing);
   const few = found ? null : await listing.findFew();
@@ -86,10 +97,10 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
     descending,
     page,
     hint: by(pageIndexOf(filter, column)),
-    countHint: by(countIndexOf(filter)),
+    countHint: by(countIndexOf(given)),
     found,
-    total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
-    totals: totals && ((count) => totals.current(JSON.stringify(filter), count)),
+    total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, given, nowMs),
+    totals: totals && ((count) => totals.current(JSON.stringify(given), count)),
     rowOf,
     positionOf: (row) => ({ value: row[column], id: row.id }),
   });
@@ -148,7 +159,7 @@ function countOfStates(on: Reader, { states, ...others }: TokenFilter, nowMs: nu
  * The tokens that match a part of the filter, if they are few; null if they are many. Finding few matches means scanning all names, or
  * the usage of some days, so it is done once and not again for the total and the page. Many matches are found quickly.
  */
-async function findFew(on: Reader, filter: TokenFilter, nowMs: number): Promise<Few | null> {
+async function findFew(on: Reader, filter: DeterminedFilter, nowMs: number): Promise<Few | null> {
   const { errorsOver, models, ...others } = filter;
   const isOfErrors = errorsOver !== undefined;
   if (isOfErrors || (models && !models.isExcluded)) {

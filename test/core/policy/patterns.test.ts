@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { Pattern } from '../../../daemon/core/policy/pattern.js';
+import { haveCommonText, Pattern } from '../../../daemon/core/policy/pattern.js';
 
 /** What patterns mean, by trying every way to place the parts. */
 function means(pattern: string, text: string): boolean {
@@ -44,6 +44,34 @@ describe('a pattern', () => {
       const [pattern, text] = [pick('ab*', 6), pick('ab', 8)];
       expect(new Pattern(pattern).matches(text), `${pattern} ${text}`).to.equal(means(pattern, text));
     }
+  });
+
+  it('has a text in common with others exactly if one can be found', () => {
+    const texts = [''];
+    for (let at = 0; at < texts.length && texts.length < 2_000; at++) texts.push(`${texts[at]}a`, `${texts[at]}b`);
+    let seed = 11;
+    const pick = () => {
+      let text = '';
+      seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+      for (let rest = (seed >> 8) % 5; rest > 0; rest--) {
+        seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+        text += 'ab*'.charAt((seed >> 8) % 3);
+      }
+      return new Pattern(text);
+    };
+    for (let n = 0; n < 3_000; n++) {
+      const patterns = [pick(), pick(), pick()].slice(0, 2 + (n % 2));
+      // A common text of patterns with so few letters is not longer than these.
+      const isFound = texts.some((text) => patterns.every((pattern) => pattern.matches(text)));
+      expect(haveCommonText(patterns), patterns.map(({ text }) => text).join(' ')).to.equal(isFound);
+    }
+  });
+
+  it('is compared with hostile others in bounded time', () => {
+    const hostile = ['a*', 'b*', 'c*'].map((part) => new Pattern(`*${part.repeat(99)}`));
+    const began = process.cpuUsage();
+    haveCommonText(hostile);
+    expect(process.cpuUsage(began).user / 1_000, 'ms').to.be.lessThan(10_000);
   });
 
   it('takes no longer for a hostile text', () => {
