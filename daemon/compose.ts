@@ -228,6 +228,7 @@ async function close({ core, traffic, management, toPrimary }: Parts, opened: Re
   await management.logInAttempts.close();
   traffic.bounds.scheduler.publishAll();
   await toPrimary?.close();
+  await core.sharedLimits?.close();
   await core.usage.close();
   await opened.close();
 }

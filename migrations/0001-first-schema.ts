@@ -103,6 +103,7 @@ async function createInstances(schema: Schema): Promise<void> {
     // The row of a dead instance stays for a while. If the instance returns, the row shows what happened to its last tick.
     expired_at: { ...time, defaultValue: 0 },
     is_worker: { ...count, defaultValue: 0 },
+    is_apart: { ...count, defaultValue: 0 },
   });
   await schema.createTable('leases', {
     token_id: { ...id, primaryKey: true },

@@ -8,7 +8,7 @@ import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { Limiter } from '../core/limiter.js';
-import { LimitShares } from '../core/limit-shares.js';
+import { KNOWN_IN_REDIS_WITHIN_MS, LimitShares } from '../core/limit-shares.js';
 import { ModelNames } from '../core/model-names.js';
 import { type LimitStore, StoreUnavailable } from '../core/ports.js';
 import { publishChanges } from '../core/publishing.js';
@@ -22,6 +22,7 @@ import { Startup, type StartupOptions } from './startup.js';
 import type { Crew } from '../store/ipc/crew.js';
 import { LinkedLimits, type PrimaryLink } from '../store/ipc/primary-link.js';
 import { MemoryLimits } from '../store/memory/limits.js';
+import { SharedLimits } from '../store/shared-limits.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import { checkEncoding } from '../store/sql/server-check.js';
@@ -47,6 +48,8 @@ export interface Core {
   /** Where the limits of tokens and projects are counted. */
   limits: LimitStore;
   limiter: Limiter;
+  /** The same as `limits` if they are counted in Redis, otherwise null. */
+  sharedLimits: SharedLimits | null;
   /** Null if this instance does not share its database. */
   clusterSync: ClusterSync | null;
   /** Not started yet. */
@@ -80,8 +83,24 @@ export async function buildCore(
   const readiness = new Readiness();
   records.refuseChangesWhile(() => auditFiles.whyNoChanges ?? readiness.whyNoChanges);
   // Workers have their part through their primary. Instances with a database of their own have no others.
-  const limitShares = isServer && !link ? new LimitShares(clock, log) : null;
-  const limits = link ? new LinkedLimits(link, clock) : new MemoryLimits({ clock, shares: limitShares });
+  const limitShares = isServer && !link ? new LimitShares(clock, log, shared.limits === null) : null;
+  const ownLimits = new MemoryLimits({
+    clock,
+    shares: limitShares,
+    ...(shared.limits && { unknownForMs: KNOWN_IN_REDIS_WITHIN_MS }),
+  });
+  const sharedLimits =
+    limitShares && clusterStore && shared.limits
+      ? new SharedLimits({
+          redis: shared.limits,
+          divided: ownLimits,
+          shares: limitShares,
+          markApart: (isApart) => clusterStore.markApart(instanceId, isApart),
+          clock,
+          log,
+        })
+      : null;
+  const limits = link ? new LinkedLimits(link, clock) : (sharedLimits ?? ownLimits);
   const limiter = new Limiter(limits);
   const admission = new Admission({
     limiter,
@@ -94,7 +113,7 @@ export async function buildCore(
     allowsEscapes: settings.escapes === 'allow',
     isShared,
     onRejoin: () => {
-      if (limits instanceof MemoryLimits) limits.startAgain();
+      (sharedLimits ?? ownLimits).startAgain();
     },
     onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
   });
@@ -168,8 +187,9 @@ export async function buildCore(
     checkDatabase: () => checkEncoding(database),
     async beginServing() {
       await stores.checkEncryptionKey();
-      await ledger.enrol(instanceId, clock.now());
+      if (await ledger.enrol(instanceId, clock.now())) ownLimits.distrustLastUses();
       await clusterSync?.begin();
+      sharedLimits?.begin();
       await auditFiles.begin();
       if (!link) usage.begin(); // The primary counts the usage.
     },
@@ -202,6 +222,7 @@ export async function buildCore(
     rateLimits,
     limits,
     limiter,
+    sharedLimits,
     clusterSync,
     startup,
     migrations,

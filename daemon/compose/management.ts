@@ -83,7 +83,7 @@ export async function buildManagement(
 
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: Storage): Probes {
   const { clock, link } = context;
-  const { readiness, admission, pingDatabase } = core;
+  const { readiness, admission, limits, pingDatabase } = core;
   const { auditFiles, crew } = storage;
   const { redis, bus } = storage.shared;
   return {
@@ -102,6 +102,7 @@ function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage:
     servesWithoutDatabase: () => admission.accounts.isWithinStaleLimit,
     pingRedis: redis && (() => redis.ping()),
     isMemoryFull: () => heap.isFull,
+    limits: () => limits.state,
     isBusFailing: link ? busOf(link) : bus && (() => bus.isFailing),
   };
 }

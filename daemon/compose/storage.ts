@@ -3,6 +3,7 @@ import { type AuditFiles, openAuditFiles } from '../store/audit-file/open.js';
 import { openStores, type Stores } from '../store/open.js';
 import { Crew, CrewCache } from '../store/ipc/crew.js';
 import { LinkedCache, LinkedRateWindows, type PrimaryLink } from '../store/ipc/primary-link.js';
+import { redisAddressFrom } from '../store/redis/address.js';
 import type { ResourceStack } from '../store/resource-stack.js';
 import { openSharedStores, type SharedStores } from '../store/shared.js';
 import { LogThrottle } from '../core/log-throttle.js';
@@ -35,8 +36,17 @@ export async function openStorage(context: BuildContext, opened: ResourceStack):
   const onWaiting = async (isWaiting: () => boolean) => {
     await crew?.endUnresponsive(isWaiting);
   };
+  const hasRedis = redisAddressFrom(settings) !== null;
   const stores = opened.add(
-    await openStores(settings, { clock, timeouts: databaseTimeouts, role, onRefused, afterChange, onWaiting }),
+    await openStores(settings, {
+      clock,
+      timeouts: databaseTimeouts,
+      role,
+      hasRedis,
+      onRefused,
+      afterChange,
+      onWaiting,
+    }),
   );
   const { records, anchors } = stores;
   const auditFiles = opened.add(await openAuditFiles({ settings, records, anchors, clock, log }));

@@ -66,6 +66,7 @@ export function createWorkers(
     isBusFailing: bus && bus.isFailing,
     isDatabaseReady: readiness.isDatabaseReady,
     pendingMigrations: readiness.pendingMigrations,
+    limits: limits.state,
   });
   /** With port 0: the port that the system chose, which stays when all workers are replaced. */
   let chosen: Record<string, string> = {};

@@ -20,7 +20,15 @@ const RESPONSE_MS = 2_000;
 
 type Redis = ReturnType<typeof newClient>;
 
-const NEEDED = ['redisAddress', 'redisDatabase', 'redisUsername', 'redisPassword', 'redisTls', 'eventBus'] as const;
+const NEEDED = [
+  'redisAddress',
+  'redisDatabase',
+  'redisUsername',
+  'redisPassword',
+  'redisTls',
+  'eventBus',
+  'databaseDriver',
+] as const;
 
 export const redisChecks = (context: DoctorContext): CheckGroup => checksWith('redis', context, NEEDED, redis);
 
@@ -46,7 +54,7 @@ async function* redis(
     await client.connect();
     const facts = await factsOf(client);
     if (broken) throw broken as Error; // For example a database number that does not exist.
-    yield* findings(facts, where, settings.eventBus === 'redis-streams', client);
+    yield* findings(facts, where, settings, client);
   } catch (error) {
     const why = messageOf(broken ?? error);
     yield failed(
@@ -65,9 +73,10 @@ async function* redis(
 async function* findings(
   { version: known, isReplica, misfit, info }: ServerFacts,
   where: string,
-  hasEvents: boolean,
+  settings: Pick<AllSettings, 'eventBus' | 'databaseDriver'>,
   client: Redis,
 ): AsyncGenerator<Finding> {
+  const hasEvents = settings.eventBus === 'redis-streams';
   const version = known ?? 'of unknown version';
   const unfit = misfit ?? (await misfitAtWork(client));
   if (unfit !== null) {
@@ -91,7 +100,10 @@ async function* findings(
     yield skipped('redis memory', 'not checked: this user may not run INFO, which llmp itself does not need');
     return;
   }
-  yield memory(info, hasEvents);
+  yield memory(info, [
+    ...(hasEvents ? ['the event stream'] : []),
+    ...(settings.databaseDriver === 'sqlite' ? [] : ['the counts of limits']),
+  ]);
   if (hasEvents) yield await persistence(info, client);
 }
 
@@ -108,15 +120,19 @@ async function misfitAtWork(client: Redis): Promise<string | null> {
   }
 }
 
-/** The event stream has no expiry. A policy for all keys can evict the whole stream, including undelivered events. */
-function memory(info: ReadonlyMap<string, string>, hasEvents: boolean): Finding {
+/** @param lasting what has no expiry. A policy for all keys can evict it, such as the whole stream with its undelivered events. */
+function memory(info: ReadonlyMap<string, string>, lasting: readonly string[]): Finding {
   const check = 'redis memory';
   const maxMemory = Number(info.get('maxmemory') ?? 0);
   const policy = info.get('maxmemory_policy') ?? 'unknown';
   if (maxMemory === 0) return ok(check, `no limit (maxmemory 0, ${policy})`);
   const shown = `maxmemory ${Math.round(maxMemory / 2 ** 20)} MiB, ${policy}`;
-  if (hasEvents && policy.startsWith('allkeys')) {
-    return warning(check, `${shown}: may evict the event stream`, 'redis-cli config set maxmemory-policy volatile-lru');
+  if (lasting.length > 0 && policy.startsWith('allkeys')) {
+    return warning(
+      check,
+      `${shown}: may evict ${lasting.join(' and ')}`,
+      'redis-cli config set maxmemory-policy volatile-lru',
+    );
   }
   if (policy === 'noeviction') {
     return warning(

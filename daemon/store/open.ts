@@ -30,6 +30,8 @@ export interface StoreOptions {
   timeouts?: Readonly<DatabaseTimeouts>;
   /** A worker uses the file that its primary has locked. Default: `alone`. */
   role?: 'alone' | 'primary' | 'worker';
+  /** Whether it uses Redis. */
+  hasRedis?: boolean;
   /** Called for each statement that a server will refuse until an operator corrects something. */
   onRefused?: ((refused: StoreRefused) => void) | undefined;
   /** Awaited after each commit of a change. */
@@ -62,7 +64,15 @@ export interface Stores {
  */
 export async function openStores(
   settings: StoreSettings,
-  { clock, timeouts = DATABASE_TIMEOUTS, role = 'alone', onRefused, afterChange, onWaiting }: StoreOptions,
+  {
+    clock,
+    timeouts = DATABASE_TIMEOUTS,
+    role = 'alone',
+    hasRedis = false,
+    onRefused,
+    afterChange,
+    onWaiting,
+  }: StoreOptions,
 ): Promise<Stores> {
   const opened = new ResourceStack();
   try {
@@ -80,7 +90,11 @@ export async function openStores(
       records: new SqlRecords(attended, box, totalsOfLists(clock), figuresOfPages(clock), afterChange),
       anchors: new SqlAnchors(attended),
       lookup: new SqlTokenLookup(attended, box),
-      ledger: new SqlLedger(attended, { isShared: isServer || role === 'worker', isWorker: role === 'worker' }),
+      ledger: new SqlLedger(attended, {
+        isShared: isServer || role === 'worker',
+        isWorker: role === 'worker',
+        isApart: !hasRedis,
+      }),
       clusterStore: isServer || role !== 'alone' ? new SqlClusterStore(attended) : null,
       usage: new SqlUsage(attended),
       checkEncryptionKey: () => checkEncryptionKey(database, box),

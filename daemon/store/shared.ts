@@ -2,6 +2,7 @@ import { type Live, type Settings, SettingsError } from '../../config/settings.j
 import type { CacheStore, Clock, EventBus, Log, Notifications, RateWindows } from '../core/ports.js';
 import { MemoryEventBus } from './memory/event-bus.js';
 import { MemoryResponseCache } from './memory/response-cache.js';
+import type { RedisLimits } from './redis/limits.js';
 import { type RedisAddress, redisAddressFrom, type RedisSettings } from './redis/address.js';
 import type { RedisConnection } from './redis/connection.js';
 
@@ -12,6 +13,8 @@ export interface SharedStores {
   cache: CacheStore | null;
   /** Null when each instance counts on its own. */
   rateWindows: RateWindows | null;
+  /** Null when the limits of tokens and projects are not counted in Redis. */
+  limits: RedisLimits | null;
   /** Null when events are disabled. */
   bus: EventBus | null;
   /** Null when instances learn about changes only from the database. */
@@ -60,6 +63,7 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
       redis: null,
       cache: memory,
       rateWindows: null,
+      limits: null,
       bus: localBus,
       notifications: null,
       close: () => Promise.resolve(),
@@ -67,19 +71,20 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
   }
 
   // Without Redis these modules are not loaded.
-  const [{ RedisConnection }, { RedisNotifications }, { RedisRateWindows }, { RedisResponseCache }] = await Promise.all(
-    [
+  const [{ RedisConnection }, { RedisLimits }, { RedisNotifications }, { RedisRateWindows }, { RedisResponseCache }] =
+    await Promise.all([
       import('./redis/connection.js'),
+      import('./redis/limits.js'),
       import('./redis/notifications.js'),
       import('./redis/rate-windows.js'),
       import('./redis/response-cache.js'),
-    ],
-  );
+    ]);
   const redis = new RedisConnection({ address, clock, log, commandMs: redisCommandMs });
   const isCached = settings.httpCacheEnabled && !isInMemory;
   const cache = isCached
     ? new RedisResponseCache({ connection: redis, clock, key: deriveKey('response cache') })
     : null;
+  const limits = isShared ? new RedisLimits({ connection: redis, clock, instanceId }) : null;
   const redisBus = settings.eventBus === 'redis-streams' ? await redisBusOf(address, options) : null;
   const notifications = isShared
     ? new RedisNotifications({ address, sender: redis, key: deriveKey('notifications'), instanceId, clock, log })
@@ -89,6 +94,7 @@ export async function openSharedStores(options: SharedStoresOptions): Promise<Sh
     redis,
     cache: cache ?? memory,
     rateWindows: new RedisRateWindows(redis, clock),
+    limits,
     bus: redisBus ?? localBus,
     notifications,
     async close() {

@@ -1,6 +1,5 @@
 /** Random histories of requests against the limits of tokens and projects. What was admitted is judged by a log of its own. */
 import { expect } from 'chai';
-import type { Limits } from '../../daemon/api/vocabulary.js';
 import { type LimitShares, LimitShares as Shares } from '../../daemon/core/limit-shares.js';
 import { Limiter } from '../../daemon/core/limiter.js';
 import type { HeldClaim, LimitedScope } from '../../daemon/core/ports.js';
@@ -8,23 +7,7 @@ import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { MemoryLimits } from '../../daemon/store/memory/limits.js';
 import { TestClock } from '../support/clock.js';
-
-const MINUTE_MS = 60_000;
-
-/** A generator of the same numbers in each run. */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
-function scope(policy: 'token' | 'project', limits: Limits, createdAtMs = Infinity): LimitedScope {
-  return { policy, id: policy, limits, createdAtMs, lastUsedAtMs: policy === 'token' ? 0 : null };
-}
+import { MINUTE_MS, mostInAMinute, randomFrom, scope } from '../support/limit-histories.js';
 
 function enter(limiter: Limiter, scopes: readonly LimitedScope[], runsModel = false): HeldClaim | Refusal {
   try {
@@ -36,16 +19,6 @@ function enter(limiter: Limiter, scopes: readonly LimitedScope[], runsModel = fa
     if (error instanceof Refusal) return error;
     throw error;
   }
-}
-
-/** The largest number of times in any 60 s. */
-function mostInAMinute(times: readonly number[]): number {
-  let most = 0;
-  for (let from = 0, to = 0; to < times.length; to++) {
-    while ((times[from] ?? 0) <= (times[to] ?? 0) - MINUTE_MS) from++;
-    most = Math.max(most, to - from + 1);
-  }
-  return most;
 }
 
 describe('limits of tokens and projects in one process', () => {
@@ -225,13 +198,17 @@ describe('limits of tokens and projects in one process', () => {
 
   it('takes the minute before its start for full, except of what is new or was not used', () => {
     const used = { ...scope('token', { requests_per_minute: 5 }, 0), lastUsedAtMs: clock.now() - 30_000 };
-    expect((enter(limiter, [used]) as Refusal).retryAfterSeconds).to.equal(60);
+    expect((enter(limiter, [used]) as Refusal).retryAfterSeconds).to.equal(31);
     const idle = { ...used, id: 'idle', lastUsedAtMs: clock.now() - 62_000 };
     expect(enter(limiter, [idle])).not.to.be.instanceOf(Refusal);
     expect(enter(limiter, [{ ...used, id: 'new', createdAtMs: clock.now() }])).not.to.be.instanceOf(Refusal);
     expect(enter(limiter, [scope('project', { requests_per_minute: 5 }, 0)])).to.be.instanceOf(Refusal);
-    clock.advance(61_000);
+    clock.advance(31_000);
     expect(enter(limiter, [used])).not.to.be.instanceOf(Refusal);
+    limits = new MemoryLimits({ clock, shares: null });
+    limits.distrustLastUses();
+    limiter = new Limiter(limits);
+    expect((enter(limiter, [idle]) as Refusal).retryAfterSeconds).to.equal(60);
   });
 });
 
@@ -253,7 +230,7 @@ class Fleet {
   poll(id: string): void {
     const live = [...this.instances].filter(([, { isLive }]) => isLive).map(([other]) => other);
     const { shares, isLive } = this.instances.get(id)!;
-    const peers = { live: live.length, isFirst: [...live].sort()[0] === id, isLive };
+    const peers = { live: live.length, isFirst: [...live].sort()[0] === id, isLive, apart: 0, isFirstApart: false };
     shares.observe(peers, this.clock.monotonic(), this.clock.now());
   }
 }

@@ -726,6 +726,39 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect(await countsOf(id)).to.deep.equal([4, 5]);
     });
 
+    it('know which others count limits apart from Redis, also for a minute after these have ended', async () => {
+      await database.transact((tx) => tx.execute('DELETE FROM instances'));
+      const ofRedis = new SqlLedger(database, { isShared: true, isApart: false });
+      const [first, last] = [`0${randomUUID()}`.slice(0, 36), `z${randomUUID()}`.slice(0, 36)];
+      for (const id of [first, last]) await ofRedis.enrol(id, NOW);
+      const peers = async () => (await clusterStore.poll(last, NOW)).peers;
+      const none = { live: 2, isFirst: false, isLive: true, apart: 0, isFirstApart: false };
+      expect(await peers()).to.deep.equal(none);
+      await clusterStore.markApart(last, true);
+      expect(await peers()).to.deep.equal(none);
+      await clusterStore.markApart(first, true);
+      expect(await peers()).to.deep.equal({ ...none, apart: 1, isFirstApart: true });
+      await ofRedis.retire(first);
+      expect(await peers()).to.deep.equal({ ...none, live: 1, isFirst: true, apart: 1, isFirstApart: true });
+      await database.transact((tx) =>
+        tx.execute('UPDATE instances SET expired_at = expired_at - 67000 WHERE id = $first', { first }),
+      );
+      expect(await peers()).to.deep.equal({ ...none, live: 1, isFirst: true });
+      await clusterStore.markApart(last, false);
+      await ofRedis.retire(last);
+      expect(await database.select('SELECT id FROM instances WHERE id = $last', { last })).to.deep.equal([]);
+    });
+
+    it('that use a database alone find former ones, unless these have retired', async () => {
+      const alone = new SqlLedger(database, { isShared: false });
+      await alone.enrol(randomUUID(), NOW);
+      const id = randomUUID();
+      expect(await alone.enrol(id, NOW)).to.equal(true);
+      expect(await alone.enrol(id, NOW)).to.equal(false);
+      await alone.retire(id);
+      expect(await alone.enrol(randomUUID(), NOW)).to.equal(false);
+    });
+
     it('receive changes by their numbers, in order', async () => {
       const { seq } = await clusterStore.poll('unknown', NOW);
       const change = { kind: 'token.revoked', projectId: 'p', tokenId: 't' } as const;

@@ -10,6 +10,7 @@ import { type Provider, startProvider } from './provider.js';
 export interface DaemonGroupOptions {
   count?: number;
   env?: Environment;
+  redisCommandMs?: number;
   /** For the daemon with this index. */
   envOf?: (index: number) => Environment;
   clockOf?: (index: number) => TestClock | undefined;
@@ -58,7 +59,9 @@ export class DaemonGroup {
   #begin(index: number, env: Environment = {}): Promise<TestDaemon> {
     const clock = this.#options.clockOf?.(index);
     const waits = this.#options.waitsOf?.(index);
+    const { redisCommandMs } = this.#options;
     return startDaemon({
+      redisCommandMs,
       upstream: this.provider.url,
       env: { ...this.#env, ...this.#options.envOf?.(index), ...env },
       ...(clock && { clock }),

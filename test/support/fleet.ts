@@ -256,8 +256,8 @@ export class Fleet {
     })) as WireProject;
   }
 
-  async createToken(projectId: string, maxRequests: number): Promise<WireTokenCreated> {
-    const draft = { project_id: projectId, ...(maxRequests > 0 && { max_requests: maxRequests }) };
+  async createToken(projectId: string, maxRequests: number, fields: object = {}): Promise<WireTokenCreated> {
+    const draft = { project_id: projectId, ...(maxRequests > 0 && { max_requests: maxRequests }), ...fields };
     return (await this.#manageAnywhere('POST', '/manage/tokens', draft)) as WireTokenCreated;
   }
 

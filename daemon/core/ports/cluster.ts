@@ -9,6 +9,10 @@ export interface Peers {
   isFirst: boolean;
   /** Whether this one is live. */
   isLive: boolean;
+  /** Number of other ones that count apart from Redis, or did so until they ended, a minute ago at most. */
+  apart: number;
+  /** Whether one of these has the lowest ID. */
+  isFirstApart: boolean;
 }
 
 /** Result of a poll. */
@@ -29,6 +33,8 @@ export interface ClusterStore {
   expireDead(instanceId: string, nowMs: number): Promise<number>;
   /** Deletes changes that every instance has long applied. */
   deleteChangesBefore(timeMs: number): Promise<void>;
+  /** Tells the others whether this instance counts the limits of tokens and projects apart from Redis. */
+  markApart(instanceId: string, isApart: boolean): Promise<void>;
 }
 
 /** A message from one instance to the others, which may be lost: nothing depends on its delivery. */

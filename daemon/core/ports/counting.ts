@@ -64,8 +64,12 @@ export class InstanceExpired extends Error {
 
 /** Storage of counts and leases; daemon/core/settlement.ts describes the protocol. */
 export interface Ledger {
-  /** Registers the instance with `seq` 0. Idempotent. If no other instance can be alive, units held by former ones count as used. */
-  enrol(instanceId: string, nowMs: number): Promise<void>;
+  /**
+   * Registers the instance with `seq` 0. Idempotent. If no other instance can be alive, units held by former ones count as used.
+   *
+   * @returns whether it found such a one, which has not written all that it counted.
+   */
+  enrol(instanceId: string, nowMs: number): Promise<boolean>;
   /** Commits a tick; even an empty one is a heartbeat. After another error its outcome is unknown until `lastSeq` is read. @throws {InstanceExpired} */
   commit(tick: Tick): Promise<Map<string, LeaseGrant>>;
   /** `seq` of the last committed tick. @throws {InstanceExpired} */

@@ -30,6 +30,8 @@ export interface LimitClaim {
 /** What a claim has taken, in the terms of the store. */
 export interface LimitGrant {
   isGranted: true;
+  /** Whether it is counted where instances count together. */
+  isShared: boolean;
   /** When it was taken. */
   atMs: number;
   /** The tokens that each scope was charged. */
@@ -53,8 +55,19 @@ export interface HeldClaim extends LimitClaim {
   grant: LimitGrant;
 }
 
+/** Where the limits are counted now. */
+export interface LimitState {
+  /** `redis`: by all instances together. `divided`: each has its part. `local`: this instance is the only one. */
+  mode: 'redis' | 'divided' | 'local';
+  /** Number of live instances; null while it is not known. */
+  instances: number | null;
+  /** Whether requests may have been admitted in the last minute that are not known, so that the window counts as full. */
+  isFull: boolean;
+}
+
 /** All or nothing: a claim that is refused takes nothing. */
 export interface LimitStore {
+  readonly state: LimitState;
   /** @throws {StoreUnavailable} (or rejects with it) if the limits cannot be enforced now. */
   enter(claim: LimitClaim): LimitDecision | Promise<LimitDecision>;
   /** The model has used that many tokens. Call it once for a claim with tokens. */

@@ -1,6 +1,6 @@
 import { type Response, Router } from 'express';
 import { withTimeout } from '../../core/timing.js';
-import type { Clock } from '../../core/ports.js';
+import type { Clock, LimitState } from '../../core/ports.js';
 import { route } from '../routing.js';
 
 export interface Probes {
@@ -18,6 +18,8 @@ export interface Probes {
   pingRedis: (() => Promise<void>) | null;
   /** Whether requests are refused because the heap is almost full. */
   isMemoryFull: () => boolean;
+  /** Where the limits of tokens and projects are counted. */
+  limits: () => LimitState;
   /** Whether publishing events fails; null if none are published. */
   isBusFailing: (() => boolean) | null;
 }
@@ -58,7 +60,7 @@ export async function checkDependencies({
 }
 
 export function probeRoutes(probes: Probes): Router {
-  const { clock, startedAtMs, pingDatabase, pingRedis, isMemoryFull, isBusFailing } = probes;
+  const { clock, startedAtMs, pingDatabase, pingRedis, isMemoryFull, isBusFailing, limits } = probes;
   const router = Router({ caseSensitive: true, strict: true });
 
   route(router, '/live', {
@@ -85,10 +87,12 @@ export function probeRoutes(probes: Probes): Router {
       const bus = isBusFailing === null ? 'off' : isBusFailing() ? 'failing' : 'ok';
       const isFull = isMemoryFull();
       const isServing = isUp && !isFull;
+      const { mode, instances, isFull: isWindowFull } = limits();
       respond(res, isServing, {
         status: isServing ? 'ok' : 'failing',
         uptime_s: Math.floor((clock.monotonic() - startedAtMs) / 1000),
         checks: { database: isUp ? 'ok' : 'failing', redis, event_bus: bus, memory: isFull ? 'full' : 'ok' },
+        limits: { mode, instances, window: isWindowFull ? 'full' : 'counted' },
       });
     },
   });

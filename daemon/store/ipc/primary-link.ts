@@ -14,6 +14,7 @@ import {
   type LimitDecision,
   type LimitedScope,
   type Limits,
+  type LimitState,
   type LimitStore,
   type Notification,
   type Notifications,
@@ -40,7 +41,13 @@ export class PrimaryLink {
   readonly cached = new ResourceFilter();
   /** Called when a client has changed a resource through another worker. */
   onInvalidated: (projectId: string, resource: string) => void = () => undefined;
-  health: PrimaryHealth = { degraded: [], isBusFailing: null, isDatabaseReady: false, pendingMigrations: [] };
+  health: PrimaryHealth = {
+    degraded: [],
+    isBusFailing: null,
+    isDatabaseReady: false,
+    pendingMigrations: [],
+    limits: { mode: 'local', instances: null, isFull: true },
+  };
   readonly #tunnels: Tunnels;
   #lastTunnel = 0;
   /** Tunnels of which the primary does not know yet. */
@@ -146,12 +153,18 @@ export class LinkedRateWindows implements RateWindows {
 
 /** The limits of tokens and projects, which the primary counts. A primary that does not answer grants nothing. */
 export class LinkedLimits implements LimitStore {
+  readonly #link: PrimaryLink;
   readonly #channel: PrimaryChannel;
   readonly #clock: Clock;
 
-  constructor({ channel }: PrimaryLink, clock: Clock) {
-    this.#channel = channel;
+  constructor(link: PrimaryLink, clock: Clock) {
+    this.#link = link;
+    this.#channel = link.channel;
     this.#clock = clock;
+  }
+
+  get state(): LimitState {
+    return this.#link.health.limits;
   }
 
   async enter(claim: LimitClaim): Promise<LimitDecision> {

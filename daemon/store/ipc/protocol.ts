@@ -7,6 +7,7 @@ import type {
   LimitDecision,
   LimitedScope,
   Limits,
+  LimitState,
   Notification,
   RateDecision,
   RateWindow,
@@ -38,6 +39,7 @@ export interface PrimaryHealth {
   /** Whether the database was reached, and has the schema of this build. */
   isDatabaseReady: boolean;
   pendingMigrations: readonly string[];
+  limits: LimitState;
 }
 
 /** A piece of a connection to the primary. */

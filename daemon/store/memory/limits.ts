@@ -8,6 +8,7 @@ import type {
   LimitedScope,
   Limits,
   LimitReached,
+  LimitState,
   LimitStore,
 } from '../../core/ports.js';
 
@@ -15,12 +16,14 @@ export interface MemoryLimitsOptions {
   clock: Pick<Clock, 'monotonic' | 'now'>;
   /** Null if there are no other instances. */
   shares: LimitShares | null;
+  /** How long others may not know of this instance. Default: `KNOWN_WITHIN_MS`, or 0 if there are no others. */
+  unknownForMs?: number;
 }
 
 const WHOLE: LimitShare = (limit) => limit;
 const SWEEP_EVERY_MS = 60_000;
 /** A slot is free when a request ends, which nobody knows in advance. */
-const SLOT_RETRY_MS = 1_000;
+export const SLOT_RETRY_MS = 1_000;
 
 interface Scope {
   slots: number;
@@ -35,29 +38,41 @@ interface Scope {
  * Limits that this process alone enforces, or its share of them.
  *
  * What a former process admitted just before this one started is not known. The window that was running then counts as full, except for what is
- * new or was not used.
+ * new. If that process has written when tokens were last used, it begins with their last use.
  */
 export class MemoryLimits implements LimitStore {
   readonly #clock: Pick<Clock, 'monotonic' | 'now'>;
   readonly #shares: LimitShares | null;
-  /** How long others may not know of this instance. */
   readonly #unknownForMs: number;
   readonly #scopes = new Map<string, Scope>();
   #sweptAtMs: number;
+  #trustsLastUses = true;
   #startedAtMs = { monotonic: 0, wall: 0 };
 
-  constructor({ clock, shares }: MemoryLimitsOptions) {
+  constructor({ clock, shares, unknownForMs = shares ? KNOWN_WITHIN_MS : 0 }: MemoryLimitsOptions) {
     this.#clock = clock;
     this.#shares = shares;
-    this.#unknownForMs = shares ? KNOWN_WITHIN_MS : 0;
+    this.#unknownForMs = unknownForMs;
     this.#sweptAtMs = clock.monotonic();
     this.startAgain();
+  }
+
+  /** The former process has not written all that it counted. Call before the first request. */
+  distrustLastUses(): void {
+    this.#trustsLastUses = false;
   }
 
   /** Others have taken this instance for dead, and may have used its part of the limits. */
   startAgain(): void {
     this.#startedAtMs = { monotonic: this.#clock.monotonic(), wall: this.#clock.now() };
-    for (const scope of this.#scopes.values()) scope.blindUntilMs = this.#blindUntilMs;
+    for (const scope of this.#scopes.values()) scope.blindUntilMs = this.#blindUntil();
+  }
+
+  get state(): LimitState {
+    const isFull = this.#clock.monotonic() < this.#blindUntil();
+    return this.#shares
+      ? { mode: 'divided', instances: this.#shares.instances, isFull }
+      : { mode: 'local', instances: 1, isFull };
   }
 
   /** Number of tokens and projects with a window that is not empty, or a slot that is not free. */
@@ -69,12 +84,18 @@ export class MemoryLimits implements LimitStore {
   enter(claim: LimitClaim): LimitDecision {
     const share = this.#shares?.share() ?? WHOLE;
     const nowMs = this.#clock.monotonic();
-    if (nowMs >= this.#sweptAtMs + SWEEP_EVERY_MS) this.#sweep(nowMs);
+    this.#sweepAtTimes(nowMs);
     const scopes = claim.scopes.map((scope) => this.#scopeOf(scope));
     const reached = this.#slotReached(claim, scopes, share, nowMs) ?? this.#rateReached(claim, scopes, share, nowMs);
     if (reached) return reached;
     const charged = scopes.map((scope, at) => take(scope, claim, claim.scopes[at]?.limits ?? {}, share, nowMs));
-    return { isGranted: true, atMs: nowMs, charged };
+    return { isGranted: true, isShared: false, atMs: nowMs, charged };
+  }
+
+  /** A slot that was granted elsewhere. */
+  hold(claim: LimitClaim): void {
+    this.#sweepAtTimes(this.#clock.monotonic());
+    if (claim.takesSlot) for (const scope of claim.scopes) this.#scopeOf(scope).slots += 1;
   }
 
   #slotReached(claim: LimitClaim, scopes: readonly Scope[], share: LimitShare, nowMs: number): LimitReached | null {
@@ -155,21 +176,24 @@ export class MemoryLimits implements LimitStore {
   #scopeOf({ id, createdAtMs, lastUsedAtMs }: LimitedScope): Scope {
     let scope = this.#scopes.get(id);
     if (!scope) {
-      const blindUntilMs = this.#mayHaveBeenUsed(createdAtMs, lastUsedAtMs) ? this.#blindUntilMs : -Infinity;
+      const blindUntilMs = this.#blindUntil(createdAtMs, lastUsedAtMs);
       scope = { slots: 0, requests: null, tokens: null, tokenLimit: 0, blindUntilMs };
       this.#scopes.set(id, scope);
     }
     return scope;
   }
 
-  #mayHaveBeenUsed(createdAtMs: number, lastUsedAtMs: number | null): boolean {
-    const { wall } = this.#startedAtMs;
-    if (createdAtMs >= wall + this.#unknownForMs) return false;
-    return this.#unknownForMs > 0 || lastUsedAtMs === null || lastUsedAtMs >= wall - IN_WINDOW_MS;
+  /** Until then the window may contain requests of others, or of a former process. */
+  #blindUntil(createdAtMs = 0, lastUsedAtMs: number | null = null): number {
+    const { monotonic, wall } = this.#startedAtMs;
+    if (createdAtMs >= wall + this.#unknownForMs) return -Infinity;
+    const isLastUseKnown = this.#unknownForMs === 0 && this.#trustsLastUses && lastUsedAtMs !== null;
+    const unusedForMs = isLastUseKnown ? Math.max(0, wall - lastUsedAtMs) : 0;
+    return monotonic + this.#unknownForMs + IN_WINDOW_MS - unusedForMs;
   }
 
-  get #blindUntilMs(): number {
-    return this.#startedAtMs.monotonic + this.#unknownForMs + IN_WINDOW_MS;
+  #sweepAtTimes(nowMs: number): void {
+    if (nowMs >= this.#sweptAtMs + SWEEP_EVERY_MS) this.#sweep(nowMs);
   }
 
   #sweep(nowMs: number): void {
@@ -184,7 +208,7 @@ export class MemoryLimits implements LimitStore {
 /** An estimate above the limit would never fit. */
 const estimateWithin = (tokens: number, limit: number) => Math.min(tokens, limit);
 
-const reachedIn = (
+export const reachedIn = (
   policy: LimitReached['policy'],
   limit: LimitReached['limit'],
   quota: number,

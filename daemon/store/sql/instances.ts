@@ -1,4 +1,6 @@
 /** The instances in the database: which of them are alive, and what happens to the leases of dead ones. */
+import { KNOWN_WITHIN_MS } from '../../core/limit-shares.js';
+import { IN_WINDOW_MS } from '../../core/limit-windows.js';
 import type { ClusterState, ClusterStore, CommittedChange } from '../../core/ports.js';
 import type { Database, SqlTransaction } from './database.js';
 import { CHANGE, type ChangeColumns, type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
@@ -9,6 +11,9 @@ const DEAD_AFTER_MS = 30_000;
 const WANTED_FOR_MS = 2_000;
 /** A worker has its part of the limits through its primary. */
 const LIVE = 'expired_at = 0 AND is_worker = 0';
+const OTHERS_APART = 'id <> $instanceId AND is_apart = 1 AND is_worker = 0';
+/** For so long, what an instance has admitted counts. */
+const APART_FOR_MS = KNOWN_WITHIN_MS + IN_WINDOW_MS;
 const EXPIRED_ROW_MS = 24 * 3_600_000;
 
 export class SqlClusterStore implements ClusterStore {
@@ -19,7 +24,9 @@ export class SqlClusterStore implements ClusterStore {
   }
 
   async poll(instanceId: string, nowMs: number): Promise<ClusterState> {
-    const since = `${this.#database.dialect.now('$nowMs')} - ${WANTED_FOR_MS}`;
+    const now = this.#database.dialect.now('$nowMs');
+    const since = `${now} - ${WANTED_FOR_MS}`;
+    const apart = `${OTHERS_APART} AND (expired_at = 0 OR expired_at > ${now} - ${APART_FOR_MS})`;
     // A single statement, because it runs twice a second: one row for each wanted token, and at least one.
     const rows = await this.#database.prioritySelect<{
       seq: number;
@@ -27,18 +34,30 @@ export class SqlClusterStore implements ClusterStore {
       live: number;
       first: string | null;
       is_live: number;
+      apart: number;
+      first_apart: string | null;
     }>(
       `SELECT c.seq, l.token_id,
          (SELECT COUNT(*) FROM instances WHERE ${LIVE}) AS live, (SELECT MIN(id) FROM instances WHERE ${LIVE}) AS first,
-         (SELECT COUNT(*) FROM instances WHERE ${LIVE} AND id = $instanceId) AS is_live
+         (SELECT COUNT(*) FROM instances WHERE ${LIVE} AND id = $instanceId) AS is_live,
+         (SELECT COUNT(*) FROM instances WHERE ${apart}) AS apart,
+         (SELECT MIN(id) FROM instances WHERE ${apart}) AS first_apart
        FROM change_seq c
        LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
        WHERE c.id = 1`,
       { instanceId, nowMs },
     );
     const wanted = rows.flatMap(({ token_id: tokenId }) => tokenId ?? []);
-    const [{ live, first, is_live: isLive } = { live: 0, first: null, is_live: 0 }] = rows;
-    const peers = { live, isFirst: first === instanceId, isLive: isLive > 0 };
+    const [row] = rows;
+    const { live = 0, first = null, is_live: isLive = 0, first_apart: firstApart = null } = row ?? {};
+    const isFirstApart = firstApart !== null && (first === null || firstApart <= first);
+    const peers = {
+      live,
+      isFirst: first === instanceId,
+      isLive: isLive > 0,
+      apart: row?.apart ?? 0,
+      isFirstApart,
+    };
     return { seq: rows[0]?.seq ?? 0, wanted, peers };
   }
 
@@ -56,6 +75,15 @@ export class SqlClusterStore implements ClusterStore {
   async deleteChangesBefore(timeMs: number): Promise<void> {
     await this.#database.transact((tx) =>
       tx.execute('DELETE FROM changes WHERE changed_at < $timeMs', { timeMs }, 'long'),
+    );
+  }
+
+  async markApart(instanceId: string, isApart: boolean): Promise<void> {
+    await this.#database.transact((tx) =>
+      tx.execute('UPDATE instances SET is_apart = $isApart WHERE id = $instanceId', {
+        instanceId,
+        isApart: Number(isApart),
+      }),
     );
   }
 
@@ -92,10 +120,10 @@ export async function rejoin(
   tx: SqlTransaction,
   instanceId: string,
   nowMs: number,
-  isWorker: boolean,
+  { isWorker, isApart }: { isWorker: boolean; isApart: boolean },
 ): Promise<number> {
   const now = tx.dialect.now('$nowMs');
-  const bind = { instanceId, nowMs, isWorker: Number(isWorker) };
+  const bind = { instanceId, nowMs, isWorker: Number(isWorker), isApart: Number(isApart) };
   const known = await tx.execute(`UPDATE instances SET expired_at = 0, heartbeat_at = ${now} WHERE id = $instanceId`, {
     instanceId,
     nowMs,
@@ -103,7 +131,7 @@ export async function rejoin(
   if (known === 0) {
     await INSTANCES.insertOf(
       tx,
-      { id: '$instanceId', seq: '0', startedAtMs: now, heartbeatAtMs: now, isWorker: '$isWorker' },
+      { id: '$instanceId', seq: '0', startedAtMs: now, heartbeatAtMs: now, isWorker: '$isWorker', isApart: '$isApart' },
       bind,
     );
     return 0;
@@ -119,6 +147,16 @@ export async function rejoin(
 export async function removeInstance(tx: SqlTransaction, instanceId: string): Promise<void> {
   await forfeitLeases(tx, instanceId);
   await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
+}
+
+/** The same, but others must know for a while of one that counted limits apart from Redis. */
+export async function retireInstance(tx: SqlTransaction, instanceId: string): Promise<void> {
+  await forfeitLeases(tx, instanceId);
+  await tx.execute('DELETE FROM instances WHERE id = $instanceId AND (is_apart = 0 OR is_worker = 1)', { instanceId });
+  // The time of a server, which any instance is on that has others.
+  await tx.execute(`UPDATE instances SET expired_at = ${tx.dialect.now('heartbeat_at')} WHERE id = $instanceId`, {
+    instanceId,
+  });
 }
 
 /** Units that an instance had leased but not settled may have been used, so they count as used. */

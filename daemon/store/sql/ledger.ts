@@ -7,7 +7,7 @@ import {
   type TickRow,
 } from '../../core/ports.js';
 import type { Bind, SqlTransaction, Database } from './database.js';
-import { removeInstance, rejoin } from './instances.js';
+import { rejoin, removeInstance, retireInstance } from './instances.js';
 import { type InstanceColumns, type LeaseColumns, LEASES } from './tables.js';
 
 export interface SqlLedgerOptions {
@@ -15,6 +15,8 @@ export interface SqlLedgerOptions {
   isShared: boolean;
   /** Whether this is a worker of an instance. Default: false. */
   isWorker?: boolean;
+  /** Whether it has no Redis in which it could count the limits of tokens and projects. Default: true. */
+  isApart?: boolean;
 }
 
 export class SqlLedger implements Ledger {
@@ -26,15 +28,23 @@ export class SqlLedger implements Ledger {
     this.#options = options;
   }
 
-  async enrol(instanceId: string, nowMs: number): Promise<void> {
-    await this.#database.transact(async (tx) => {
+  enrol(instanceId: string, nowMs: number): Promise<boolean> {
+    return this.#database.transact(async (tx) => {
+      let hasFound = false;
       if (!this.#options.isShared) {
         // This process holds the lock on the database, so every instance in it is dead.
         const dead = await tx.select<Pick<InstanceColumns, 'id'>>('SELECT id FROM instances');
         for (const { id } of dead) await removeInstance(tx, id);
+        hasFound = dead.some(({ id }) => id !== instanceId);
       }
-      await rejoin(tx, instanceId, nowMs, this.#options.isWorker ?? false);
+      await this.#enter(tx, instanceId, nowMs);
+      return hasFound;
     });
+  }
+
+  #enter(tx: SqlTransaction, instanceId: string, nowMs: number): Promise<number> {
+    const { isWorker = false, isApart = true } = this.#options;
+    return rejoin(tx, instanceId, nowMs, { isWorker, isApart });
   }
 
   commit(tick: Tick): Promise<Map<string, LeaseGrant>> {
@@ -66,11 +76,13 @@ export class SqlLedger implements Ledger {
   }
 
   async rejoin(instanceId: string, nowMs: number): Promise<number> {
-    return this.#database.transact((tx) => rejoin(tx, instanceId, nowMs, this.#options.isWorker ?? false));
+    return this.#database.transact((tx) => this.#enter(tx, instanceId, nowMs));
   }
 
   async retire(instanceId: string): Promise<void> {
-    await this.#database.transact((tx) => removeInstance(tx, instanceId));
+    await this.#database.transact((tx) =>
+      this.#options.isShared ? retireInstance(tx, instanceId) : removeInstance(tx, instanceId),
+    );
   }
 }
 

@@ -156,6 +156,8 @@ export const INSTANCES = new Table('instances', {
   expiredAtMs: filledIn(number('expired_at')),
   /** 1 for a worker of another instance. */
   isWorker: number('is_worker'),
+  /** 1 if it counts the limits of tokens and projects apart from Redis. */
+  isApart: number('is_apart'),
 });
 export type InstanceColumns = RowOf<typeof INSTANCES.columns>;
 

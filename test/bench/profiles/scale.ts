@@ -125,7 +125,7 @@ async function memoryFigure(): Promise<Figure> {
     // The reply of a database; only the memory matters here.
     lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
     ledger: {
-      enrol: () => Promise.resolve(),
+      enrol: () => Promise.resolve(false),
       commit: () => Promise.resolve(new Map()),
       lastSeq: () => Promise.resolve(0),
       held: () => Promise.resolve(new Map()),
