@@ -41,6 +41,7 @@ const FILES = [
   'http/proxy/cut-streams.test',
   'http/proxy/errors.test',
   'http/proxy/forwarding.test',
+  'http/proxy/limits.test',
   'http/proxy/openai.test',
   'http/proxy/slow-readers.test',
   'http/proxy/streaming.test',

@@ -7,6 +7,7 @@ import { behavesOnTheCommandLine } from './contract/cli.js';
 import { behavesInLists } from './contract/lists.js';
 import { behavesInOperation } from './contract/operations.js';
 import type { ContractContext } from './contract/context.js';
+import { behavesAtLimits } from './contract/limits.js';
 import { behavesInTheTerminalUi } from './contract/tui.js';
 import { behavesInTop } from './contract/top.js';
 import { behavesInUsage } from './contract/usage.js';
@@ -47,6 +48,7 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesInChanges(given);
     behavesInTop(given);
     behavesAtCaps(given);
+    behavesAtLimits(given);
     behavesInOperation(given);
   });
 }

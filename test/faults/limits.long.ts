@@ -1,0 +1,126 @@
+/** Limits in real time, and after very many requests. The judge is the log of the provider. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect } from 'chai';
+import { DaemonGroup } from '../support/daemon-group.js';
+import { startDaemon, type TestDaemon } from '../support/daemon.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+import { eventually } from '../support/eventually.js';
+import { Fleet } from '../support/fleet.js';
+import { type Arrival, arrivalOf, mostOnTheWayInAMinute, randomFrom, sentAt } from '../support/limit-histories.js';
+import { json, type Provider, startProvider } from '../support/provider.js';
+import { LENIENT_REDIS_TIMEOUT_MS, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
+import { hasCountedLimits } from '../support/redis-time.js';
+
+const LIMIT = 30;
+const RUN_MS = 95_000;
+const ENDINGS = 10_000;
+const SLOTS = 20;
+
+const why = WITHOUT.postgres || WITHOUT.mysql || WITHOUT_REDIS;
+
+/** Two instances on a database server and Redis, or three workers on SQLite, for as long as a test runs. */
+async function admittedIn(kind: ServerKind | null): Promise<Arrival[]> {
+  const redis = kind && (await TestRedis.start());
+  if (redis) await hasCountedLimits(redis);
+  const server = kind && (await DatabaseServer.shared(kind));
+  const env: Record<string, string> = redis ? { REDIS_ADDR: redis.address } : { WORKERS: '3' };
+  const fleet = await Fleet.start(server, { count: kind ? 2 : 1, env });
+  try {
+    const project = await fleet.createProject();
+    const token = await fleet.createToken(project.id, 0, { limits: { requests_per_minute: LIMIT } });
+    const arrivals: Arrival[] = [];
+    fleet.onReached = (url) => arrivals.push(arrivalOf(url, performance.now()));
+    const endsAtMs = performance.now() + RUN_MS;
+    for (let n = 0; performance.now() < endsAtMs; n++) {
+      const query = sentAt('', performance.now());
+      await Promise.all([fleet.at(n).call(token, query), fleet.at(n + 1).call(token, query)]);
+      await sleep(100);
+    }
+    return arrivals;
+  } finally {
+    await fleet.stop();
+    await redis?.stop();
+  }
+}
+
+describe(`limits in real time${why}`, function () {
+  this.timeout(RUN_MS + 60_000);
+
+  it('are not exceeded in any 60 s, and admit the next request at most a second late', async function () {
+    if (why) this.skip();
+    const runs = await Promise.all([admittedIn('postgres'), admittedIn('mysql'), admittedIn(null)]);
+    for (const arrivals of runs) {
+      expect(mostOnTheWayInAMinute(arrivals)).to.equal(LIMIT);
+      expect(arrivals).to.have.length(2 * LIMIT);
+    }
+  });
+});
+
+/** Requests that end in all ways, until so many have reached the provider. */
+async function endRandomly(daemons: readonly TestDaemon[], provider: Provider, secret: string): Promise<number> {
+  const random = randomFrom(1);
+  const seen = { open: 0, most: 0 };
+  provider.answer = async (_req, res) => {
+    seen.open += 1;
+    seen.most = Math.max(seen.most, seen.open);
+    res.on('close', () => (seen.open -= 1));
+    await sleep(random() * 5);
+    const ending = random();
+    if (ending < 0.2) res.destroy();
+    else if (ending < 0.4) {
+      res.writeHead(200, { 'content-length': '100' }).write('x');
+      setTimeout(() => res.destroy(), 2);
+    } else json(res, ending < 0.6 ? 500 : 200, {});
+  };
+  const client = async (n: number) => {
+    while (provider.received.length < ENDINGS) {
+      const signal = random() < 0.3 ? AbortSignal.timeout(1 + Math.floor(random() * 8)) : null;
+      const init = { method: 'POST', body: '{"model":"gpt-5-mini"}', headers: { 'content-type': 'application/json' } };
+      const asked = daemons[n % daemons.length]!.call(secret, '/v1/chat/completions', { ...init, signal });
+      await asked.then((response) => response.arrayBuffer()).catch(() => undefined);
+    }
+  };
+  await Promise.all(Array.from({ length: 2 * SLOTS }, (_, n) => client(n)));
+  return seen.most;
+}
+
+describe(`${ENDINGS} requests that end in all ways`, function () {
+  this.timeout(180_000);
+
+  const leaveAllFree = async (daemons: readonly TestDaemon[], provider: Provider) => {
+    const project = await daemons[0]!.createProject();
+    const limits = { concurrent: SLOTS, requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000 };
+    const { token } = await daemons[0]!.createToken(project.id, { limits });
+    // The provider may see the end of a request after the daemon did.
+    expect(await endRandomly(daemons, provider, token)).to.be.within(SLOTS / 2, 2 * SLOTS);
+    await eventually('all slots are free', async () => {
+      const answers = await Promise.all(
+        daemons.map(async (daemon) => (await daemon.call(token, '/token/self')).json()),
+      );
+      return answers.every(
+        (it) => (it as { limits: { concurrent: { remaining: number } } }).limits.concurrent.remaining === SLOTS,
+      );
+    });
+  };
+
+  it('leave all slots free with three workers', async () => {
+    const provider = await startProvider();
+    const daemon = await startDaemon({ upstream: provider.url, env: { WORKERS: '3' } });
+    await leaveAllFree([daemon], provider);
+    await daemon.stop();
+    await provider.stop();
+  });
+
+  it(`leave all slots free with two instances on PostgreSQL and Redis${why}`, async function () {
+    if (why) this.skip();
+    const redis = await TestRedis.start();
+    await hasCountedLimits(redis);
+    const several = await DaemonGroup.start(await DatabaseServer.shared('postgres'), {
+      env: { REDIS_ADDR: redis.address },
+      redisCommandMs: LENIENT_REDIS_TIMEOUT_MS,
+    });
+    await leaveAllFree(several.daemons, several.provider);
+    await several.stop();
+    await redis.stop();
+  });
+});
