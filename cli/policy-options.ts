@@ -1,57 +1,34 @@
 /** The options that restrict a token or a project. */
-import { integer, type Kind } from '../config/kinds.js';
-import {
-  type Allow,
-  type Limits,
-  MAX_ALLOWED,
-  MAX_ALLOWED_LENGTH,
-  MAX_LIMIT,
-  MODEL_NAME_PATTERN,
-  type Policies,
-  ROUTE_PATTERN,
-  ROUTE_PRESETS,
-} from '../daemon/api/vocabulary.js';
+import type { Kind } from '../config/kinds.js';
+import { type Allow, type Limits, type Policies, ROUTE_PRESETS } from '../daemon/api/vocabulary.js';
 import { LIMIT_NAMES } from '../console/columns/policies.js';
 import { shellWord } from '../console/escape.js';
+import { LIMIT, MODELS, ROUTES } from '../console/columns/policy-fields.js';
 import { value, type Values } from './option.js';
 
 /** Removes a list or a limit. */
 const NONE = 'none';
 
-/** A list of patterns; empty for `none`. */
-function entries(pattern: string, what: string): Kind<string[]> {
-  const entry = new RegExp(`^(?:${pattern})$`);
-  return {
-    accepts: `${what}, up to ${MAX_ALLOWED}, separated by commas; or ${NONE}`,
-    isList: true,
-    parse(given) {
-      if (given === NONE) return [];
-      const all = given.split(',').map((each) => each.trim());
-      const isList = all.length <= MAX_ALLOWED && !all.includes(NONE);
-      return isList && all.every((each) => each.length <= MAX_ALLOWED_LENGTH && entry.test(each)) ? all : undefined;
-    },
-  };
-}
+/** A kind that also accepts `none`, which is parsed as `nothing`. */
+const orNone = <T>(kind: Kind<T>, nothing: T): Kind<T> => ({
+  ...kind,
+  accepts: `${kind.accepts}; or ${NONE}`,
+  parse: (given) => (given === NONE ? nothing : isMixed(given) ? undefined : kind.parse(given)),
+});
 
-const routes = entries(ROUTE_PATTERN, `routes such as 'POST /v1/chat/*', or ${ROUTE_PRESETS.join(', ')}`);
-const models = entries(MODEL_NAME_PATTERN, "names of models such as gpt-5-mini or 'claude-*'");
+const isMixed = (given: string) => given.split(',').some((each) => each.trim() === NONE);
 
-/** A limit; 0 for `none`. */
-const count = integer(1, MAX_LIMIT);
-const limit: Kind<number> = {
-  accepts: `${count.accepts}, or ${NONE}`,
-  parse: (given) => (given === NONE ? 0 : count.parse(given)),
-};
+const limit = orNone(LIMIT, 0);
 
 export const policyOptions = {
   allowRoute: value(
     '--allow-route <ROUTE>',
-    routes,
+    orNone(ROUTES, []),
     `only these routes: 'METHOD PATH', in which * stands for any characters, or ${ROUTE_PRESETS.join(', ')}; ${NONE} removes the list`,
   ),
   allowModel: value(
     '--allow-model <MODEL>',
-    models,
+    orNone(MODELS, []),
     `only these models; * in a name stands for any characters; ${NONE} removes the list`,
     'model',
   ),

@@ -1,7 +1,9 @@
 /** The fields and columns of audit records. */
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import { actorShown } from '../../daemon/api/formats.js';
+import type { Allow, Limits } from '../../daemon/api/vocabulary.js';
 import { columnsOf, count, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
+import { allowShown, limitsShown } from './policies.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
 export const AUDIT_FIELDS = Object.keys({
@@ -28,16 +30,23 @@ export const AUDIT_FIELDS = Object.keys({
 /** `name: web -> shop, is_active: true -> false`. Null if the action says it, or nothing was changed. */
 export function changesShown({ action, details, undo_of: undoOf }: WireAuditRecord): string | null {
   if (undoOf !== null) return `undo of ${undoOf.slice(0, 8)}`;
-  if (action !== 'project.update') return null;
+  if (action !== 'project.update' && action !== 'token.update') return null;
   const changed = Object.entries(details ?? {}).filter(([, value]) => Array.isArray(value));
-  return changed.length === 0 ? null : changed.map(([name, value]) => `${name}: ${detailShown(value)}`).join(', ');
+  return changed.length === 0
+    ? null
+    : changed.map(([name, value]) => `${name}: ${detailShown(name, value)}`).join(', ');
 }
 
 /** A value of the details; the values before and after a change with an arrow. */
-export function detailShown(value: unknown): string {
+export function detailShown(name: string, value: unknown): string {
+  const values: unknown[] = Array.isArray(value) && value.length === 2 ? value : [value];
+  return values.map((one) => oneShown(name, one)).join(' -> ');
+}
+
+function oneShown(name: string, value: unknown): string {
   if (typeof value === 'string') return value;
-  if (!Array.isArray(value) || value.length !== 2) return JSON.stringify(value);
-  return value.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(' -> ');
+  if (name === 'allow') return allowShown(value as Allow | null);
+  return name === 'limits' ? limitsShown(value as Limits | null) : JSON.stringify(value);
 }
 
 const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };

@@ -3,14 +3,17 @@ import { ApiError, type ChangeOptions, etagOf, type ManagementClient } from './c
 import type { WireProject, WireToken } from './contract.js';
 
 /** The fields that differ between any two versions. */
-export type ShownToken = Pick<WireToken, 'id' | 'is_active' | 'revoked_at'>;
+export type ShownToken = Pick<WireToken, 'id' | 'is_active' | 'revoked_at' | 'allow' | 'limits'>;
 export type ShownProject = Pick<WireProject, 'id' | 'updated_at'>;
 
-/** @throws {ApiError} `precondition_failed` if somebody has revoked or reactivated it since. */
+/** @throws {ApiError} `precondition_failed` if somebody has changed it since. */
 export async function ifTokenAsShown(client: ManagementClient, shown: ShownToken): Promise<ChangeOptions> {
   const now = await client.token(shown.id);
-  return optionsFor(now, now.is_active === shown.is_active && now.revoked_at === shown.revoked_at);
+  return optionsFor(now, versionOf(now) === versionOf(shown));
 }
+
+const versionOf = ({ is_active: isActive, revoked_at: revokedAt, allow, limits }: ShownToken) =>
+  JSON.stringify([isActive, revokedAt, allow, limits]);
 
 /** @throws {ApiError} `precondition_failed` if somebody has changed it since. */
 export async function ifProjectAsShown(client: ManagementClient, shown: ShownProject): Promise<ChangeOptions> {

@@ -143,6 +143,8 @@ export class SimulatedDaemon {
   contexts: ContextSummary[] = [];
   statusFields: Partial<WireStatus> = {};
   incidents: WireIncident[] = [];
+  /** Models that projects have used, by the project's ID. */
+  models: Record<string, readonly string[]> = {};
   /** Of every folder. */
   files: FileEntry[] = [];
   /** Rows of Top, by token. */
@@ -214,6 +216,8 @@ export class SimulatedDaemon {
         return this.#found(request.query);
       case 'projects':
         return [...this.projects];
+      case 'models':
+        return this.models[request.project] ?? [];
       case 'usage':
         return [];
       case 'audit':
@@ -335,6 +339,9 @@ export class SimulatedDaemon {
         this.tokens.push(made);
         return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };
       }
+      case 'update-token':
+        this.tokens = this.tokens.map((it) => (it.id === change.token.id ? { ...it, ...change.body } : it));
+        return nothing;
       case 'issue-again':
         return {
           done: change.tokens.length,

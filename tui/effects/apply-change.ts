@@ -20,6 +20,11 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
       return setActive(changing, change.tokens, change.what === 'reactivate');
     case 'create-token':
       return { ...nothing, done: 1, created: withHidden(await client.createToken(change.body)) };
+    case 'update-token': {
+      const { token, body } = change;
+      await client.updateToken(token.id, body, await ifTokenAsShown(client, token));
+      return { ...nothing, done: 1 };
+    }
     case 'issue-again':
       return issueAgain(changing, change);
     case 'create-project': {
@@ -50,9 +55,10 @@ const isShown = (project: Named & Partial<ShownProject>): project is Named & Sho
 
 /** Revoking what somebody else has changed since it was shown does no harm, but reactivating it may. */
 async function setOne(client: ManagementClient, token: Named & Partial<ShownToken>, isActive: boolean): Promise<void> {
-  const { id, is_active, revoked_at } = token;
-  const isToCheck = isActive && is_active !== undefined && revoked_at !== undefined;
-  const options = isToCheck ? await ifTokenAsShown(client, { id, is_active, revoked_at }) : undefined;
+  const { id, is_active, revoked_at, allow, limits } = token;
+  const isToCheck =
+    isActive && is_active !== undefined && revoked_at !== undefined && allow !== undefined && limits !== undefined;
+  const options = isToCheck ? await ifTokenAsShown(client, { id, is_active, revoked_at, allow, limits }) : undefined;
   await client.updateToken(id, { is_active: isActive }, options);
 }
 

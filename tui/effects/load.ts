@@ -1,5 +1,6 @@
 /** Loads data: one function per kind of data request, on the management API. */
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
+import { USED_SINCE, usedModels } from '../../console/columns/policy-fields.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { loadProjectChanges } from '../../daemon/api/audit-history.js';
 import { loadTokenHistory } from '../../daemon/api/audit-history.js';
@@ -39,6 +40,8 @@ const LOADERS: Loaders = {
     'shown' in by ? tokensShownAs(client, by.shown, signal) : tokensOfSecret(client, by.secret.reveal(), signal),
   allTokens: allTokens,
   projects: allProjects,
+  models: async ({ client, signal }, { project }) =>
+    usedModels(await client.usage({ by: 'model', project_id: project, since: USED_SINCE }, signal)),
   usage: ({ client, signal }, { query }) => client.usage(query, signal),
   audit: ({ client, signal }, { query }) => client.auditRecords(query, signal),
   members: ({ client, signal }, { batch }) => client.auditRecords({ batch, limit: MEMBERS_SHOWN }, signal),

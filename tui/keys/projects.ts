@@ -128,6 +128,14 @@ export const PROJECT_BINDINGS = named('projects', [
     run: onProject(forms.setProvider),
   },
   {
+    keys: ['L'],
+    on: ['projects', 'project'],
+    label: 'limits',
+    meaning: 'change what its tokens may use, and how fast',
+    whyDisabled: firstOf(whyNoChange, noProject),
+    run: onProject(forms.restrictProject),
+  },
+  {
     keys: ['v'],
     on: ['projects', 'project'],
     label: 'check',

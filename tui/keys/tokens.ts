@@ -27,6 +27,7 @@ function notLikeToken(state: State): string | null {
   const [it, ...others] = targetTokens(state);
   return it && others.length === 0 ? whyNotAgain(state, it) : null;
 }
+const notOneToken = (state: State) => (targetTokens(state).length > 1 ? 'Only one token at a time' : null);
 /** The ids of the tokens that a key acts on. In the detail the id is known before the token is loaded. */
 function targetIds(state: State): readonly string[] {
   const shown = view(state);
@@ -101,6 +102,17 @@ export const TOKEN_BINDINGS = named('tokens', [
       const [it, ...others] = targetTokens(state);
       if (it && others.length > 0) return issueAllAgain(state, [it, ...others]);
       return it ? issueAgain(state, it) : [state];
+    },
+  },
+  {
+    keys: ['L'],
+    on: ['tokens', 'token'],
+    label: 'limits',
+    meaning: 'change what it may use, and how fast',
+    whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
+    run(state) {
+      const [it] = targetTokens(state);
+      return it ? forms.restrictToken(state, it) : [state];
     },
   },
   {

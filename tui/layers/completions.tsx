@@ -8,7 +8,7 @@ import type { Prompt } from '../state/layers.js';
 import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';
 
-const MOST = 8;
+const MOST = 10;
 
 /** Tab takes the first one. */
 export function Completions({ state, prompt: { line } }: { state: State; prompt: Prompt }) {

@@ -7,6 +7,7 @@ import { cut, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { chosenAt, choicesFound, isOpen } from '../state/chooser.js';
 import { shownFields } from '../state/dialog.js';
 import { lineOf } from '../state/line.js';
+import { offersFound } from '../state/offers.js';
 import type { Dialog, Field } from '../state/layers.js';
 
 const FIELD_COLUMNS = 40;
@@ -31,6 +32,7 @@ export function fieldLines(dialog: Dialog, room: number, rows: number): FieldLin
     const hasFocus = at === dialog.focus;
     if (hasFocus) focus = lines.length;
     lines.push(fieldLine(field, hasFocus, label, room));
+    if (hasFocus && !isOpen(field)) lines.push(...offerLines(field, label + INDENT, room));
     if (!hasFocus || !isOpen(field)) continue;
     const list = choiceList(field, room - label - INDENT, Math.min(rows, LIST_ROWS));
     focus = lines.length + list.selected;
@@ -66,6 +68,14 @@ function hintOf(field: Field, hasFocus: boolean): string {
   if (field.isToggle && hasFocus) return 'space changes it';
   const isSearchable = hasFocus && (field.choices?.length ?? 0) > 1 && !isOpen(field);
   return isSearchable ? 'type to search' : (field.hint ?? '');
+}
+
+/** What right takes, and what else is offered, as far as it fits. */
+function offerLines(field: Field, indent: number, room: number): Strip[] {
+  const [first, ...others] = offersFound(field);
+  if (first === undefined) return [];
+  const more = others.length === 0 ? '' : `  ${others.join(', ')}`;
+  return [cut(strip(' '.repeat(indent), text('→ ', 'key'), first, text(more, 'faint')), room)];
 }
 
 /** The selected choice, or what is typed to narrow the open list. */

@@ -113,7 +113,7 @@ function linesOf(record: WireAuditRecord, members: readonly WireAuditRecord[]): 
   ];
   return [
     ...facts.flatMap(([name, value]) => (value === null ? [] : [fact(name, value, NAME_COLUMNS)])),
-    ...Object.entries(details ?? {}).map(([name, value]) => fact(name, detailShown(value), NAME_COLUMNS)),
+    ...Object.entries(details ?? {}).map(([name, value]) => fact(name, detailShown(name, value), NAME_COLUMNS)),
     ...(isOfBatch ? members.map(memberLine) : []),
   ];
 }

@@ -1,6 +1,6 @@
 /** The detail screen of a project. */
 import { shortId } from '../../console/columns/cell-text.js';
-import { allowShown } from '../../console/columns/policies.js';
+import { allowShown, limitsShown } from '../../console/columns/policies.js';
 import type { WireAuditRecord, WireProject, WireTop, WireTopRow } from '../../daemon/api/contract.js';
 import { authTitle, missingUsageTitle, providerTitle } from '../../daemon/api/providers.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
@@ -80,6 +80,7 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
     fact('provider', provider(project), NAME_COLUMNS),
     fact('missing usage', missingUsageTitle(project.missing_usage), NAME_COLUMNS),
     fact('allows', allowShown(project.allow), NAME_COLUMNS),
+    fact('limits', limitsShown(project.limits), NAME_COLUMNS),
     fact('last used', time(project.last_used_at), NAME_COLUMNS),
     fact('created', time(project.created_at), NAME_COLUMNS),
     fact('id', project.id, NAME_COLUMNS),

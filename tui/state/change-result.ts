@@ -92,6 +92,7 @@ const DONE: Record<ChangeRequest['what'], string> = {
   revoke: 'Revoked',
   reactivate: 'Reactivated',
   'create-token': 'Created',
+  'update-token': 'Changed',
   'issue-again': 'Issued',
   'create-project': 'Created project',
   'update-project': 'Changed',
@@ -131,6 +132,8 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
     }
     case 'create-token':
       return `${word} ${outcome.created?.token.name ?? 'a token'}.`;
+    case 'update-token':
+      return `${word} what ${nameOf(change.token)} may use.`;
     case 'create-project':
       return `${word} ${change.name}.${checkMessage(outcome)}`;
     case 'update-project':
@@ -155,5 +158,6 @@ function projectMessage({ project, body, key }: ProjectUpdate, outcome: ChangeRe
     return `Changed the provider of ${nameOf(project)}.${checkMessage(outcome)}`;
   if (body.missing_usage !== undefined)
     return `Changed the missing usage of ${nameOf(project)} to ${body.missing_usage}.`;
+  if ('allow' in body || 'limits' in body) return `Changed what the tokens of ${nameOf(project)} may use.`;
   return key ? `Changed the key of ${nameOf(project)}.${checkMessage(outcome)}` : `Changed ${nameOf(project)}.`;
 }

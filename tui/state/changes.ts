@@ -1,6 +1,7 @@
 /** Changes of tokens and projects, and the dialogs that confirm them. */
 import { visible } from '../../console/escape.js';
 import { shortId } from '../../console/columns/cell-text.js';
+import { allowShown, limitsShown } from '../../console/columns/policies.js';
 import { fileNameAt } from '../../console/table-format.js';
 import { spanShown } from '../../console/span.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
@@ -223,6 +224,9 @@ export function issueAgain(state: State, token: WireToken): Transition {
       note(
         `A new token ${name === null ? 'without a name' : `named ${name}`} for ${project}: ${lifetime}, ${requests}.`,
       ),
+      ...((token.allow ?? token.limits) === null
+        ? []
+        : [note(`It may use ${allowShown(token.allow)}; limits: ${limitsShown(token.limits)}.`)]),
       ...(token.state === 'active' ? [note('The existing token stays active.')] : []),
     ],
     typed: null,
@@ -245,7 +249,7 @@ export function issueAllAgain(state: State, tokens: readonly WireToken[]): Trans
     fields: [textField('File', { line: lineOf(fileNameAt('secrets', state.nowMs)), width: 40 })],
     notes: [
       note(
-        'New tokens with the same projects, names, caps and lifetimes. Their secrets go to a new file, as CSV or JSON.',
+        'New tokens with the same projects, names, caps, lifetimes, models, routes and limits. Their secrets go to a new file, as CSV or JSON.',
       ),
       ...(active > 0 ? [note(`${counted(active, 'existing token')} ${active === 1 ? 'stays' : 'stay'} active.`)] : []),
       ...(others > 0 ? [warning(`${counted(others, 'token')} of inactive projects cannot be issued again.`)] : []),

@@ -1,6 +1,7 @@
 /** Key handling in dialogs: moving between fields and buttons, and editing a field. */
 import type { Dialog, Field, Label } from './layers.js';
 import * as chooser from './chooser.js';
+import { withFirstOffer } from './offers.js';
 import { concealed, edited, EMPTY_LINE, inserted, isTextKey, lineOf } from './line.js';
 
 /** An invalid value. */
@@ -129,6 +130,8 @@ export function typed(dialog: Dialog, key: string): Dialog | undefined {
     const next = chooser.keyed(field, key);
     return next && withChosen(dialog, next);
   }
+  const offered = key === 'right' ? withFirstOffer(field) : undefined;
+  if (offered) return withFocused(dialog, offered);
   const line = edited(field.line, key);
   return line && withFocused(dialog, { ...field, line });
 }

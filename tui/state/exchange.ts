@@ -28,6 +28,7 @@ import type {
 } from '../../daemon/api/contract.js';
 import type { ShownProject, ShownToken } from '../../daemon/api/if-shown.js';
 import type { ProjectUpstream } from '../../daemon/api/providers.js';
+import type { Policies } from '../../daemon/api/vocabulary.js';
 import type { TokenHistory } from '../../daemon/api/audit-history.js';
 import type { ExportedList } from './exported-list.js';
 import type { Saved, SavedChange } from './saved.js';
@@ -50,6 +51,8 @@ interface Requests {
   allTokens: { params: { query: TokenQuery; as: 'marks' | 'inverse' }; data: readonly WireToken[] };
   /** All projects: there are never many. */
   projects: { params: object; data: readonly WireProject[] };
+  /** The models that a project has used lately, those with the most requests first. */
+  models: { params: { project: string }; data: readonly string[] };
   usage: { params: { query: UsageQuery }; data: readonly WireUsageLine[] };
   audit: { params: { query: AuditQuery }; data: Page<WireAuditRecord> };
   /** The first changes of a batch, the latest first. */
@@ -99,6 +102,7 @@ export interface ContextSummary {
 export type ChangeRequest =
   | { what: 'revoke' | 'reactivate'; tokens: readonly (Named & Partial<ShownToken>)[] }
   | { what: 'create-token'; body: TokenCreate }
+  | { what: 'update-token'; token: Named & ShownToken; body: Partial<Policies> }
   /** Issues tokens that are like these. Their secrets go to a new file. */
   | { what: 'issue-again'; tokens: readonly Named[]; path: string }
   | {
@@ -109,7 +113,7 @@ export type ChangeRequest =
     }
   | {
       what: 'update-project';
-      project: Named & Partial<ShownProject>;
+      project: Named & Partial<ShownProject & Policies>;
       body: Omit<ProjectPatch, 'api_key' | 'check_key'>;
       key?: NewKey;
     }

@@ -1,7 +1,7 @@
 /** Forms: a new token, a project's name, a purge; and the changes that all forms send. */
 import { integer } from '../../config/kinds.js';
 import { termsThat } from '../../console/columns/tokens.js';
-import type { CachePurge, WireProject } from '../../daemon/api/contract.js';
+import type { CachePurge, WireProject, WireToken } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { send } from './changes.js';
 import * as exporting from './export.js';
@@ -17,13 +17,21 @@ import {
   warning,
 } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
+import {
+  newPolicies,
+  newPolicyFields,
+  restriction,
+  restrictProjectForm,
+  restrictTokenForm,
+  withModelsLoading,
+} from './policy-forms.js';
 import { keyIn, missingUsageIn, newUpstream, providerChange, setProviderForm } from './provider-forms.js';
 import { awaitsCheck, newProjectForm, setKeyForm } from './provider-forms.js';
 import { lineOf } from './line.js';
 import { above, closed } from './navigation.js';
 import { ofContext } from './projects.js';
 import type { Dialog, Purpose } from './layers.js';
-import { layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
+import { andThen, layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
 import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
@@ -59,6 +67,7 @@ export function newToken(state: State, projectId?: string): Transition {
         ...termFields(false),
         textField('Expires in', { line: lineOf('24h'), hint: '90m, 48h, 7d', width: 10 }),
         ...termFields(true),
+        ...newPolicyFields(),
       ],
     }),
   );
@@ -83,6 +92,11 @@ export const rename = (state: State, project: WireProject): Transition =>
 export const setKey = (state: State, project: WireProject): Transition => form(state, setKeyForm(project));
 
 export const setProvider = (state: State, project: WireProject): Transition => form(state, setProviderForm(project));
+
+export const restrictToken = (state: State, token: WireToken): Transition => form(state, restrictTokenForm(token));
+
+export const restrictProject = (state: State, project: WireProject): Transition =>
+  form(state, restrictProjectForm(project));
 
 const TYPED_TO_PURGE = 'purge';
 
@@ -127,7 +141,8 @@ export const purge = (state: State): Transition =>
 
 function form(state: State, dialog: Dialog): Transition {
   const why = whyNoChange(state);
-  return why === null ? previewed(above(state, dialog)) : [withMessage(state, why, 'bad')];
+  if (why !== null) return [withMessage(state, why, 'bad')];
+  return andThen(previewed(above(state, dialog)), withModelsLoading);
 }
 
 /** The purge described by the form, or what is wrong with the form. */
@@ -151,10 +166,13 @@ const isProblem = (it: object): it is Problem => 'words' in it;
 
 const PREVIEW_DELAY_MS = 250;
 
-/** The form was edited: after a pause in typing, a dry run counts the responses that the purge would remove. */
+/**
+ * The form was edited: after a pause in typing, a dry run counts the responses that the purge would remove; for another project its models
+ * are offered.
+ */
 export function changed(state: State, dialog: Dialog): Transition {
   const next = withLayer(state, dialog);
-  if (dialog.purpose.for !== 'purge' || isPreviewed(next, purgeBody(dialog))) return [next];
+  if (dialog.purpose.for !== 'purge' || isPreviewed(next, purgeBody(dialog))) return withModelsLoading(next);
   const untold = { ...next, cache: { ...next.cache, preview: null } };
   return [untold, { do: 'wake', name: 'filter', afterMs: PREVIEW_DELAY_MS }];
 }
@@ -222,6 +240,9 @@ function changeOf(dialog: Dialog, purpose: Exclude<Purpose, { for: 'export' }>):
     }
     case 'set-provider':
       return providerChange(dialog, purpose.project);
+    case 'restrict-token':
+    case 'restrict-project':
+      return restriction(dialog, purpose);
     case 'purge': {
       const body = purgeBody(dialog);
       if (isProblem(body)) return body;
@@ -268,7 +289,9 @@ function tokenCreate(dialog: Dialog): ChangeRequest | Problem {
       };
     terms[field] = value;
   }
-  return { what: 'create-token', body: { project_id: valueOf(dialog, 'Project'), ...terms, ...duration } };
+  const policies = newPolicies(dialog);
+  if (isProblem(policies)) return policies;
+  return { what: 'create-token', body: { project_id: valueOf(dialog, 'Project'), ...terms, ...policies, ...duration } };
 }
 
 /** The warning about a lifetime longer than recommended; null: none. */

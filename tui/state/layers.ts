@@ -1,6 +1,7 @@
 /** Layers over a view, such as dialogs, as plain data. The last one of the state receives the keys. */
 import type { FilteredScreen } from '../../console/query/types.js';
 import type { TermLabel } from '../../console/columns/tokens.js';
+import type { PolicyLabel } from '../../console/columns/policy-fields.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import type { ChangeRequest, ContextSummary, Failure, Named, Reversal } from './exchange.js';
 import type { ExportedList } from './exported-list.js';
@@ -29,6 +30,8 @@ export interface Dialog {
   problem: string | null;
   /** The change that was sent from the form, which stays open until the response to it. */
   awaited?: ChangeRequest | null;
+  /** The ID of the project whose models are offered, or will be when they are loaded. */
+  modelsOf?: string;
   /** Named with the problem: the next field, which the rejected text may be meant for. */
   meantField?: Label | null;
 }
@@ -41,6 +44,8 @@ export interface DialogItem {
 /** Label of a field, which also identifies it: unique within a dialog. */
 export type Label =
   | TermLabel
+  | PolicyLabel
+  | 'Restrict'
   | 'Project'
   | 'Expires in'
   | 'Reason'
@@ -65,6 +70,8 @@ export interface Field {
   search?: { typed: string; before: string };
   /** The choices are yes and no: space selects the other one. */
   isToggle?: boolean;
+  /** What right takes at the end of the line, for the last part of a list with commas. */
+  offers?: readonly string[];
   /** Rendered as bullets. */
   isSecret?: boolean;
   hint?: string;
@@ -88,6 +95,8 @@ export type Purpose =
   | { for: 'rename'; project: Named }
   | { for: 'set-key'; project: Named }
   | { for: 'set-provider'; project: WireProject }
+  | { for: 'restrict-token'; token: WireToken }
+  | { for: 'restrict-project'; project: WireProject }
   | { for: 'purge'; typed: string | null }
   /** Replaces a file. */
   | { for: 'export'; list: ExportedList };

@@ -90,7 +90,8 @@ export const checkReceived = (state: State, { name, id }: Named, check: WireProj
 const LOW_ROWS = 32;
 export const busiestRows = ({ size }: Pick<State, 'size'>): number => (size.rows < LOW_ROWS ? 3 : MAX_BUSIEST);
 
-const OTHER_LINES = 19;
+// Eleven facts, the chart with its title, titles and blank lines.
+const OTHER_LINES = 22;
 /** Lines of the screen above the changes. */
 export const linesAboveChanges = (state: Pick<State, 'size'>): number => OTHER_LINES + busiestRows(state);
 

@@ -4,6 +4,7 @@
  * would revoke tokens, is confirmed first. In the audit log, `u` undoes the change under the cursor.
  */
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
+import type { Policies, PolicyChanges } from '../../daemon/api/vocabulary.js';
 import { actorShown, exact, relativeTime } from '../../daemon/api/formats.js';
 import { confirm, nameOf, send, titleOf, where } from './changes.js';
 import { note, warning } from './dialog.js';
@@ -107,8 +108,11 @@ export function descriptionOf(change: ChangeRequest): string {
     case 'revoke':
     case 'reactivate':
       return `${change.what === 'revoke' ? 'Revoke' : 'Reactivate'} ${titleOf(change.tokens)}`;
+    case 'update-token':
+      return `Change what ${nameOf(change.token)} may use`;
     case 'update-project': {
       const { project, body } = change;
+      if ('allow' in body || 'limits' in body) return `Change what the tokens of ${nameOf(project)} may use`;
       if (body.name !== undefined) return `Rename ${nameOf(project)} to ${body.name}`;
       return `${body.is_active ? 'Activate' : 'Deactivate'} ${nameOf(project)}`;
     }
@@ -175,9 +179,22 @@ function inverseOf(change: ChangeRequest, { doneIds }: ChangeResult): ChangeRequ
     const tokens = change.tokens.filter(({ id }) => done.has(id));
     return tokens.length === 0 ? null : { what: change.what === 'revoke' ? 'reactivate' : 'revoke', tokens };
   }
+  if (change.what === 'update-token') {
+    const { token, body } = change;
+    return { ...change, token: { ...token, ...body }, body: policiesBefore(token, body) };
+  }
   if (change.what !== 'update-project') return null;
   const { project, body } = change;
+  const { allow, limits } = project;
+  if (('allow' in body || 'limits' in body) && allow !== undefined && limits !== undefined)
+    return { ...change, body: policiesBefore({ allow, limits }, body) };
   if (body.is_active !== undefined) return { ...change, body: { is_active: !body.is_active } };
   if (body.name === undefined || project.name === null) return null;
   return { ...change, project: { id: project.id, name: body.name }, body: { name: project.name } };
 }
+
+/** Those of the policies that a change replaces. */
+const policiesBefore = ({ allow, limits }: Policies, body: PolicyChanges): Partial<Policies> => ({
+  ...('allow' in body && { allow }),
+  ...('limits' in body && { limits }),
+});

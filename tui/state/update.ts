@@ -19,6 +19,7 @@ import { above } from './navigation.js';
 import * as results from './change-result.js';
 import * as project from './project.js';
 import * as projects from './projects.js';
+import { modelsReceived } from './policy-forms.js';
 import { refreshed, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
 import { withCount } from './saved-views.js';
@@ -197,6 +198,7 @@ const DATA_REDUCERS: DataReducers = {
   tokensOfSecret: (state, { by }, data) => secrets.found(state, by, data),
   allTokens: (state, _, data) => [tokens.allTokensReceived(state, data)],
   projects: (state, _, data) => [projects.arranged(state, { all: data })],
+  models: (state, { project: of }, models) => [modelsReceived(state, of, models)],
   usage: (state, { query }, data) =>
     query.token_id === undefined
       ? [
@@ -252,7 +254,9 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
   const heard = connection.succeeded(state, request.of);
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
   return [
-    request.of === 'purgeable' || request.of === 'viewCount' ? heard : withMessage(heard, failure.message, 'bad'),
+    request.of === 'purgeable' || request.of === 'viewCount' || request.of === 'models'
+      ? heard
+      : withMessage(heard, failure.message, 'bad'),
   ];
 }
 

@@ -281,6 +281,14 @@ describe('audit and events screens', () => {
     });
   }
 
+  it('show in words what a token may use since a change', () => {
+    const details = { limits: [null, { concurrent: 4 }], allow: [{ models: ['gpt-5'] }, null] };
+    const audit = [record(1, { action: 'token.update', ...ofToken(TOKENS[0]!), details })];
+    const text = screenText(scene({ tab: 'audit', columns: 200, rows: 60, audit }).press('enter').state);
+    expect(text).to.contain('limits: unlimited -> 4 at a time, allow: mod');
+    expect(text).to.match(/allow +models gpt-5 -> everything/);
+  });
+
   it('show who made a change and why at 80 columns', () => {
     const audit = [record(2, { user: 'ana@laptop', reason: 'leaked', ...ofToken(TOKENS[0]!) })];
     const text = screenText(scene({ tab: 'audit', columns: 80, rows: 20, audit }).state);

@@ -315,6 +315,12 @@ const MADE: readonly (readonly [string, Make])[] = [
   ['marks and a message', (setting) => new ScreenFixture(setting).press('space', 'space', 'v', 'j', 'j')],
   ['a dialog', (setting) => new ScreenFixture(setting).press('space', 'space', 'j', 'space', 'x')],
   ['a dialog with input', (setting) => new ScreenFixture(setting).press('x', 'shift+tab', 'w', 'e', 'enter')],
+  [
+    'what a new token may use',
+    (setting) => new ScreenFixture(setting).press('n', 'tab', 'tab', 'tab', 'tab', 'space', 'tab'),
+  ],
+  ['what a token may use', (setting) => new ScreenFixture(setting).press('L')],
+  ['what a project may use', (setting) => new ScreenFixture({ ...setting, tab: 'projects' }).press('L', 'right')],
   ['a new token', (setting) => new ScreenFixture(setting).press('n', 'tab', 'c', 'i')],
   [
     'a new token that lives long',

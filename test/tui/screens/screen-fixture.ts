@@ -152,6 +152,8 @@ export class ScreenFixture {
         return tokens;
       case 'projects':
         return projects;
+      case 'models':
+        return ['gpt-5-mini', 'claude-haiku-4-5'];
       case 'usage':
         return usage;
       case 'audit':
