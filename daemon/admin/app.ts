@@ -22,6 +22,7 @@ import { logInHandlers } from './pages/log-in.js';
 import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './pages/project.js';
 import { projectsRoutes } from './pages/projects.js';
+import { policyRoutes } from './pages/policies.js';
 import { providerRoutes } from './pages/provider.js';
 import { batchRoutes } from './pages/batch.js';
 import { bulkRoutes } from './pages/bulk.js';
@@ -47,6 +48,7 @@ const ROUTES: readonly Route[] = [
   ...projectsRoutes,
   ...projectRoutes,
   ...providerRoutes,
+  ...policyRoutes,
   ...tokensRoutes,
   ...newTokenRoutes,
   ...bulkRoutes,

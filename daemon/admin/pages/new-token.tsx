@@ -1,5 +1,7 @@
 /** The form for a new token, and the page that shows its secret once. */
 import { type TermField, termsThat, TOKEN_TERMS } from '../../../console/columns/tokens.js';
+import { allowShown, limitsShown } from '../../../console/columns/policies.js';
+import { policyFields, type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate, WireProject, WireToken } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
@@ -21,15 +23,22 @@ import { EmptyState, ErrorNotice, Facts } from '../parts/common.js';
 import { capitalized, Name, Time, TokenLink } from '../parts/formats.js';
 import { Heading } from '../parts/document.js';
 import { Snippets } from '../parts/snippets.js';
+import { EMPTY_POLICY_FORM, policiesIn, PolicyFields, policyForm, type UsedModels, usedModelsOf } from './policies.js';
 
 /** Values of the form, by field name. */
-type TokenFormValues = Record<TermField | 'project_id' | 'duration' | 'unit' | 'like', string>;
+type TokenFormValues = Record<TermField | 'project_id' | 'duration' | 'unit' | 'like', string> & PolicyTexts;
 const DEFAULT_LIFETIME = { duration: '24', unit: 'hours' };
 const TERM_FIELDS = Object.keys(TOKEN_TERMS) as TermField[];
 const termValues = (valueOf: (field: TermField) => string) =>
   Object.fromEntries(TERM_FIELDS.map((field) => [field, valueOf(field)])) as Record<TermField, string>;
 
-const EMPTY_FORM: TokenFormValues = { project_id: '', ...termValues(() => ''), ...DEFAULT_LIFETIME, like: '' };
+const EMPTY_FORM: TokenFormValues = {
+  project_id: '',
+  ...termValues(() => ''),
+  ...DEFAULT_LIFETIME,
+  like: '',
+  ...EMPTY_POLICY_FORM,
+};
 
 /** The units of a lifetime, and their minutes. */
 const UNITS = Object.entries({ minutes: 1, hours: 60, days: 24 * 60 });
@@ -44,11 +53,12 @@ function formLike(token: WireToken): TokenFormValues {
     ...termValues((field) => String(token[field] || '')),
     ...(Number.isNaN(minutes) ? DEFAULT_LIFETIME : { duration: String(minutes / size), unit }),
     like: token.id,
+    ...policyTexts(token),
   };
 }
 
 /** @param props.projects the projects to choose from. */
-function TokenFields({ projects, given }: { projects: readonly WireProject[]; given: TokenFormValues }) {
+function TokenFields({ projects, given, used }: Pick<NewTokenProps, 'projects' | 'given' | 'used'>) {
   // No other project instead of one that is not active any more.
   const isKnown = given.project_id === '' || projects.some(({ id }) => id === given.project_id);
   const choices = isKnown ? choicesOf(projects) : [['', 'Choose a project'] as const, ...choicesOf(projects)];
@@ -94,6 +104,10 @@ function TokenFields({ projects, given }: { projects: readonly WireProject[]; gi
           defaultValue={given[field]}
         />
       ))}
+      <details open={policyFields.some((field) => given[field] !== '')}>
+        <summary>Models, routes and limits</summary>
+        <PolicyFields given={given} used={used} />
+      </details>
     </>
   );
 }
@@ -104,6 +118,7 @@ interface NewTokenProps {
   given: TokenFormValues;
   /** The token whose settings the form has. */
   like: WireToken | null;
+  used: UsedModels;
   refused: string | null;
 }
 
@@ -137,12 +152,12 @@ function LikeNotice({ token }: { token: WireToken }) {
   );
 }
 
-function NewTokenForm({ projects, given, refused }: NewTokenProps) {
+function NewTokenForm({ projects, given, used, refused }: NewTokenProps) {
   return (
     <>
       <ErrorNotice why={refused} />
       <ChangeForm to="tokens/new">
-        <TokenFields projects={projects} given={given} />
+        <TokenFields projects={projects} given={given} used={used} />
         <FormButtons cancel="tokens" verb="Issue token" />
       </ChangeForm>
     </>
@@ -211,6 +226,8 @@ function IssuedFacts({ token }: { token: WireToken }) {
           name: 'Requests',
           value: token.max_requests === 0 ? 'unlimited' : `up to ${exact(token.max_requests)}`,
         },
+        token.allow === null ? null : { name: 'Allows', value: allowShown(token.allow) },
+        token.limits === null ? null : { name: 'Limits', value: limitsShown(token.limits) },
       ]}
     />
   );
@@ -224,7 +241,10 @@ async function newToken(request: PageRequest, given: TokenFormValues, refused: s
     allProjects(client, { is_active: 'true' }),
     given.like === '' ? null : client.token(given.like),
   ]);
-  const body = <NewTokenPage projects={projects} given={given} like={like} refused={refused} />;
+  const [only, ...others] = projects;
+  const chosen = projects.find(({ id }) => id === given.project_id) ?? (others.length === 0 ? only : undefined);
+  const used = await usedModelsOf(client, chosen ?? null);
+  const body = <NewTokenPage projects={projects} given={given} like={like} used={used} refused={refused} />;
   return { title: like ? 'Issue again' : 'New token', section: 'tokens', body, ...statusOf(refused) };
 }
 
@@ -254,17 +274,21 @@ function tokenCreateOf(given: TokenFormValues): TokenCreate {
     else if (given.like !== '') terms[field] = 0;
   }
   const like = given.like === '' ? {} : { like: given.like };
+  const { allow, limits } = policiesIn(given);
   return {
     project_id: given.project_id,
     ...like,
     ...terms,
+    // Null removes that of the other token.
+    ...(given.like !== '' || allow ? { allow } : {}),
+    ...(given.like !== '' || limits ? { limits } : {}),
     duration_minutes: parseMinutes(given.duration, given.unit),
   };
 }
 
 /** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */
 function issue(request: PageRequest): Promise<PageResponse> {
-  const given = formValues(request.form, EMPTY_FORM);
+  const given = { ...formValues(request.form, EMPTY_FORM), ...policyForm(request.form) };
   return changed(
     async () => {
       const { id, token } = await request.changeClient.createToken(tokenCreateOf(given)).catch(asFormError);

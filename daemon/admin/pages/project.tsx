@@ -1,7 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
-import { allowShown } from '../../../console/columns/policies.js';
+import { allowShown, limitsShown } from '../../../console/columns/policies.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import {
@@ -107,6 +107,14 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
         },
         { name: 'Missing usage', value: missingUsageTitle(project.missing_usage) },
         { name: 'Allows', value: allowShown(project.allow) },
+        {
+          name: 'Limits',
+          value: (
+            <>
+              {limitsShown(project.limits)} <Link to={`projects/${project.id}/restrict`}>Change limits</Link>
+            </>
+          ),
+        },
         { name: 'Upstream key', value: <code>{`…${project.api_key_hint}`}</code> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },
@@ -168,6 +176,7 @@ const DONE: Readonly<Record<string, string>> = {
   created: 'Project created.',
   renamed: 'Project renamed.',
   provider: 'Provider changed. New requests go to it.',
+  restricted: 'Limits changed. They hold from the next request on.',
   key: 'Upstream key replaced. New requests use the new key.',
   activated: 'Project activated. Its tokens are accepted again.',
   deactivated: 'Project deactivated. Its tokens are refused from now on.',

@@ -38,6 +38,9 @@ export function TokenPage({ token, used, records, failures, done }: TokenProps) 
             <Link to={`tokens/new?like=${token.id}`} className="button">
               Issue again…
             </Link>{' '}
+            <Link to={`${to}/restrict`} className="button">
+              Change limits
+            </Link>{' '}
             {token.is_active ? (
               <ConfirmLink to={`${to}/revoke`} isDangerous>
                 Revoke…
@@ -174,6 +177,7 @@ const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(i
 
 const DONE = {
   revoked: 'Token revoked. It is refused from the next request on. You can reactivate it.',
+  restricted: 'Limits changed. They hold from the next request on.',
   reactivated: 'Token reactivated. It is accepted again, unless it has expired or reached its cap.',
 };
 
