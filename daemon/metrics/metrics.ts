@@ -14,10 +14,10 @@ export class Metrics {
   readonly #models = new ModelMetrics();
   readonly #rendering = new SingleRun<string>();
 
-  constructor(sources: Sources) {
+  constructor(sources: Omit<Sources, 'policyRefusals'>) {
     addRequests(this.#families, this.#requests);
     addModels(this.#families, this.#models);
-    addSources(this.#families, sources);
+    addSources(this.#families, { ...sources, policyRefusals: () => this.#requests.policyRefusals() });
     addProcess(this.#families);
   }
 

@@ -45,6 +45,15 @@ const CODES = [
   OTHER,
 ];
 
+/** Codes of refusals because of the routes and models that a token may use. */
+const POLICY_CODES = [
+  'route_not_allowed',
+  'route_escapes',
+  'model_not_allowed',
+  'model_not_named',
+  'model_not_checkable',
+];
+
 /** Kinds of upstream failure. `status_5xx` is a response of the upstream that was passed on; `reported` an error within a response. */
 const UPSTREAM_FAILURES = [
   'unreachable',
@@ -96,6 +105,17 @@ export class RequestMetrics {
       const failure = upstreamFailureOf(ended);
       if (failure) this.upstreamFailures[failure] += 1;
     }
+  }
+
+  /** Refusals because of the routes and models that a token may use, by code. */
+  policyRefusals(): Record<string, number> {
+    const counts = Object.fromEntries(POLICY_CODES.map((code) => [code, 0]));
+    for (const [index, value] of this.#requests.entries()) {
+      const code = CODES[index % CODES.length] ?? '';
+      const count = counts[code];
+      if (count !== undefined) counts[code] = count + value;
+    }
+    return counts;
   }
 
   /** By method, status class, cache and code; only combinations that have occurred. */

@@ -13,6 +13,8 @@ export interface Sources {
   admission: Pick<Admission, 'size' | 'settling' | 'propagation'>;
   rateLimits: Pick<RateLimits, 'failOpens' | 'refusals'>;
   limiter: Pick<Limiter, 'refusals'>;
+  /** Refusals because of routes and models, by code. */
+  policyRefusals: () => Record<string, number>;
   /** Null when caching is disabled. */
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size'> | null;
   /** Null when events are disabled. */
@@ -27,13 +29,32 @@ export interface Sources {
 }
 
 export function addSources(families: Families, sources: Sources): void {
-  const { inFlight, admission, rateLimits, limiter, cache, bus, audit, clusterSyncAgeMs, shed, dropped } = sources;
+  const {
+    inFlight,
+    admission,
+    rateLimits,
+    limiter,
+    policyRefusals,
+    cache,
+    bus,
+    audit,
+    clusterSyncAgeMs,
+    shed,
+    dropped,
+  } = sources;
   families.gauge('llmp_in_flight_requests', 'Requests on /v1 in flight, by kind.', () => byLabel('kind', inFlight()));
   families.counter('llmp_ratelimit_refusals_total', 'Requests refused by a rate limit.', () =>
     byLabel('policy', { ...rateLimits.refusals }),
   );
-  families.counter('llmp_limit_refusals_total', 'Requests refused by a limit of a token or project, by code.', () =>
-    byLabel('code', { rate_limited: limiter.refusals.rate, concurrency_limited: limiter.refusals.concurrency }),
+  families.counter(
+    'llmp_policy_refusals_total',
+    'Requests refused because of the routes, models or limits of a token or project, by code.',
+    () =>
+      byLabel('code', {
+        ...policyRefusals(),
+        rate_limited: limiter.refusals.rate,
+        concurrency_limited: limiter.refusals.concurrency,
+      }),
   );
   families.counter(
     'llmp_ratelimit_failopen_total',
