@@ -79,6 +79,9 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         'created:<7d': 'Was created less than 7 days ago. With a day or time, `<` means before it.',
         'errors:>10': 'Had more failures than this since yesterday (UTC).',
         'model:gpt-4o': 'Was used since yesterday (UTC) for a model with this text in its name.',
+        'allows:gpt-5*':
+          'May use a model with such a name, by its own list and that of its project. `*` stands for any characters.',
+        'limited:yes': 'Has limits of requests or model tokens, or its project has. `limited:no`: all others.',
         'used:>90%': 'Has used more than this share of its cap.',
       }),
       'All words and terms must match. `llmp help token list` and the help of the other list commands name their keys. In the terminal UI, `Y` copies the command that lists what is on the screen.',
