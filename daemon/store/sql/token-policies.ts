@@ -2,10 +2,10 @@
  * Filters of the list of tokens by what they may ask for. Patterns are compared here and not in SQL: of all tokens with a list of models,
  * the IDs of those that match are determined first.
  */
-import type { Allow } from '../../api/vocabulary.js';
 import { boundedMemo } from '../../core/bounded-memo.js';
 import type { TokenFilter } from '../../core/ports.js';
 import { haveCommonText, Pattern } from '../../core/policy/pattern.js';
+import type { Allow } from '../../core/token.js';
 import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 
