@@ -80,6 +80,30 @@ export const REFUSED = {
     says: "upstream rejected the project's key",
     call: { model: 'fail-401' },
   },
+  'a route that is not allowed': {
+    ...FORBIDDEN,
+    code: 'route_not_allowed',
+    says: 'the token may not use this route',
+  },
+  'a model that is not allowed': {
+    ...FORBIDDEN,
+    code: 'model_not_allowed',
+    says: 'the token may not use this model',
+  },
+  "a token's rate": {
+    status: 429,
+    code: 'rate_limited',
+    type: 'rate_limit_error',
+    says: 'requests per minute of this token exceeded',
+    call: { retries: 0 },
+  },
+  'too many requests at the same time': {
+    status: 429,
+    code: 'concurrency_limited',
+    type: 'rate_limit_error',
+    says: 'too many requests of this token at the same time',
+    call: { retries: 0 },
+  },
   'a rate limit': {
     status: 429,
     code: 'rate_limited',

@@ -8,12 +8,13 @@ import { mintSecret } from '../../daemon/core/token.js';
 import { CREDENTIAL_FIELDS } from '../../daemon/http/request-head.js';
 import { canary, secretsIn } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import type { Program } from './environments.js';
 import { type Call, type CallResult, CUT, REFUSED, type Refused, type RefusedId, RETRIED, SAME } from './scenarios.js';
 import type { Sdk, Usage } from './sdks.js';
-import { KEY_HEADERS, standIn } from './stand-in.js';
+import { HELD, KEY_HEADERS, standIn } from './stand-in.js';
 
 /** Counts the requests of each call, by the header that its driver sends. */
 function countRequests(server: Server): Map<string, number> {
@@ -126,6 +127,10 @@ export class SdkRun {
     const spent = await daemon.createToken(scene.project.id, { max_requests: 1 });
     provider.answer = (_req, res) => void res.end('{}');
     expect((await daemon.call(spent.token)).status).to.equal(200);
+    const slow = await daemon.createToken(scene.project.id, { limits: { requests_per_minute: 1 } });
+    const routed = await daemon.createToken(scene.project.id, { allow: { routes: ['GET /v1/none'] } });
+    const other = await daemon.createToken(scene.project.id, { allow: { models: ['other-*'] } });
+    const busy = await daemon.createToken(scene.project.id, { limits: { concurrent: 1 } });
     const cut = await daemon.createToken(scene.project.id);
     const keys: Partial<Record<RefusedId, string>> = {
       'an unknown token': mintSecret(),
@@ -134,19 +139,31 @@ export class SdkRun {
       "a provider's key": `sk-proj-${'0'.repeat(40)}`,
       'an inactive project': inactive.token,
       'a spent cap': spent.token,
+      'a route that is not allowed': routed.token,
+      'a model that is not allowed': other.token,
+      "a token's rate": slow.token,
+      'too many requests at the same time': busy.token,
     };
-    const refused = Object.entries<Refused>(REFUSED).map(([id, { call }]) => ({
+    const each = Object.entries<Refused>(REFUSED).map(([id, { call }]) => ({
       id,
       kind: 'chat' as const,
       key: keys[id as RefusedId] ?? scene.secret,
       model: 'gpt-test',
       ...call,
     }));
+    // Shortly before, because a minute may pass until then.
+    const isOfRate = ({ id }: Call) => id === ("a token's rate" satisfies RefusedId);
+    const refused = each.flatMap((one) => (isOfRate(one) ? [{ ...one, id: "a token's rate to use up" }, one] : [one]));
     const cutCall: Call = { id: CUT, kind: 'stream', key: cut.token, model: 'cut' };
     provider.answer = standIn(
       () => daemon.manage('DELETE', `/manage/tokens/${cut.id}`),
       () => void this.#readUsage(scene).finally(() => daemon.stop()),
     );
+    const body = JSON.stringify({ model: HELD });
+    const headers = { 'content-type': 'application/json' };
+    // It ends when the daemon stops.
+    void daemon.call(busy.token, '/v1/chat/completions', { method: 'POST', body, headers }).catch(() => undefined);
+    await eventually('its slot is taken', () => provider.received.some((it) => it.body.toString() === body));
     const limit = (most: string) => {
       const settings = { MANAGEMENT_TOKEN, ...env, IP_RATE_LIMIT: most, RATE_LIMIT_WINDOW: '1h' };
       daemon.daemon.apply(loadSettings(settings).reloadable);

@@ -14,6 +14,9 @@ const FAILURES: Record<string, Failure> = {
   'fail-500': { status: 500, type: 'server_error', code: null, message: 'the server had an error' },
 };
 
+/** A model that never responds. */
+export const HELD = 'held';
+
 /**
  * @param onCut called when a stream of the model `cut` has started. The stream continues after its promise resolves.
  * @param onHang called for a request with the model `hang`, which never gets a response.
@@ -38,6 +41,8 @@ export function standIn(onCut: () => Promise<unknown>, onHang: () => void): Answ
       json(res, failure.status, dialect.failure(failure), { 'retry-after-ms': '10' });
     } else if (model === 'hang') {
       onHang();
+    } else if (model === HELD) {
+      // Its slot is taken until the daemon stops.
     } else if (model === 'cut') {
       res.writeHead(200, { 'content-type': 'text/event-stream' });
       res.write(dialect.firstEvents);
