@@ -202,7 +202,8 @@ describe('the commands in docs/', function () {
         // Commands of a page that stop all traffic are undone, so that those after it find the state that they assume.
         if (command.startsWith('llmp project deactivate')) await sh('llmp project activate web');
       }
-      rmSync(join(folder, 'llmp-token'), { force: true });
+      // Pages write secrets into these.
+      for (const name of ['llmp-token', 'class-secrets.csv', 'again.csv']) rmSync(join(folder, name), { force: true });
     });
   }
 
