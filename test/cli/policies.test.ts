@@ -106,18 +106,18 @@ describe('llmp: routes, models and limits', () => {
 
   it('are columns of a file of tokens to issue, and options for all of its rows', async () => {
     const template = await daemon.createToken(project.id, { limits: { concurrent: 2, tokens_per_minute: 7 } });
-    const file = `name,allow-model,rpm,like\na,"m,n-*",5,${template.id}\nb,none,none,${template.id}\n`;
+    const file = `name,allow-model,rpm,like\nana,"m,n-*",5,${template.id}\nben,none,none,${template.id}\n`;
     const { exitCode, err } = await here('token generate --from - --yes --concurrent 3 --allow-route inference', {
       stdin: file,
     });
     expect(exitCode, err).to.equal(0);
     const named = async (name: string) => (await json<WireToken[]>(`token list ${name}`))[0];
     const limits = { tokens_per_minute: 7, concurrent: 3 };
-    expect(await named('a')).to.deep.include({
+    expect(await named('ana')).to.deep.include({
       allow: { routes: ['inference'], models: ['m', 'n-*'] },
       limits: { requests_per_minute: 5, ...limits },
     });
-    expect(await named('b')).to.deep.include({ allow: { routes: ['inference'] }, limits });
+    expect(await named('ben')).to.deep.include({ allow: { routes: ['inference'] }, limits });
     const wrong = await here('token generate --from - --yes', { stdin: 'name,rpm\na,0\n' });
     expect(wrong.err).to.contain('line 2, column rpm: must be a whole number from 1 to');
   });
