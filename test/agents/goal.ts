@@ -26,7 +26,7 @@ export interface Exception {
 export const EXCEPTIONS: readonly Exception[] = [
   {
     agent: 'aider',
-    refusals: ['an inactive project', 'a spent cap'],
+    refusals: ['an inactive project', 'a spent cap', 'a route that is not allowed', 'a model that is not allowed'],
     ...{ seconds: null, requests: 8, showsMessage: true },
     why: "litellm looks like OpenAI's SDK, and aider tries again after every status but 400 and 401",
   },

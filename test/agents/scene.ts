@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { join, relative } from 'node:path';
 import { expect } from 'chai';
-import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { entriesBelow } from '../../packaging/files.js';
 import { canary, secretsIn } from '../support/canaries.js';
 import { ConnectProxy } from '../support/connect-proxy.js';
@@ -20,8 +20,20 @@ export const REFUSALS = {
   'an inactive project': 'project is inactive',
   'a spent cap': 'token request limit reached',
   "a project's wrong key": "upstream rejected the project's key",
+  'a route that is not allowed': 'the token may not use this route',
+  'a model that is not allowed': 'the token may not use this model',
 } as const;
 export type RefusalId = keyof typeof REFUSALS;
+
+/** Terms of the tokens that are refused. */
+const TERMS: Partial<Record<RefusalId, Partial<TokenCreate>>> = {
+  'a spent cap': { max_requests: 1 },
+  'a route that is not allowed': { allow: { routes: ['GET /v1/none'] } },
+  'a model that is not allowed': { allow: { models: ['other-*'] } },
+};
+
+/** An agent notices nothing of lists and limits that it keeps to, although its requests are read strictly. */
+const RESTRICTED = { allow: { models: ['*'] }, limits: { requests_per_minute: 10_000, concurrent: 100 } };
 
 const AUTH = { openai: 'bearer', anthropic: 'x-api-key', google: 'x-goog-api-key' } as const satisfies Record<
   Api,
@@ -117,7 +129,7 @@ export class Scene {
 
   async through(agent: Agent, bin: string): Promise<ThroughDaemon> {
     const { project, key } = await this.#project(agent);
-    const { token } = await this.daemon.createToken(project);
+    const { token } = await this.daemon.createToken(project, RESTRICTED);
     const setUp = setUpOn(agent.page, agent.blocks, this.daemon.url);
     const job = await this.#job(agent, key, { bin, setUp, env: { TOKEN: token } });
     return { ...job, usage: await this.#usageOf(project) };
@@ -186,8 +198,7 @@ export class Scene {
 
   async #refusedToken(agent: Agent, id: RefusalId): Promise<WireTokenCreated> {
     const { project, key } = await this.#project(agent);
-    const capped = id === 'a spent cap' ? { max_requests: 1 } : {};
-    const token = await this.daemon.createToken(project, capped);
+    const token = await this.daemon.createToken(project, TERMS[id] ?? {});
     if (id === 'a spent cap') await this.daemon.call(token.token);
     if (id === 'a revoked token') await this.daemon.manage('DELETE', `/manage/tokens/${token.id}`);
     if (id === 'an inactive project')
