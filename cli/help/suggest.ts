@@ -22,7 +22,7 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * Suggests a replacement for an unknown word after `path`: a similar word, a synonym, or a command of another group.
+ * Suggests a replacement for an unknown word after `path`: a synonym, a similar word, or a command of another group.
  *
  * @param trees the current tree, and a function that loads the complete one.
  * @param others additional candidates.
@@ -35,10 +35,10 @@ export async function suggestedCommand(
 ): Promise<string> {
   const words = tree.wordsUnder(path).flatMap(({ word, alias }) => (alias === undefined ? [word] : [word, alias]));
   const here = [...words, ...others];
+  const meant = here.filter((word) => SYNONYMS[given]?.includes(word));
+  if (meant.length > 0) return question(meant);
   const near = nearest(given, here);
   if (near.length > 0) return question(near);
-  const otherwise = here.filter((word) => SYNONYMS[given]?.includes(word));
-  if (otherwise.length > 0) return question(otherwise);
   if (path.length > 0) return '';
   const below = (await wholeTree()).commands.filter(({ path: { length } }) => length > 1);
   const ends = new Set(nearest(given, [...new Set(below.map((it) => it.path.at(-1) ?? ''))]));

@@ -56,9 +56,7 @@ describe('the output', () => {
         '2030-01-01T11:59:57.000Z',
         'sk-wt-abcd…wxyz',
         'web',
-        '',
-        '',
-        '',
+        ...Array<string>(5).fill(''),
       ]);
       expect(second?.split('\t')[1]).to.equal('');
     });
