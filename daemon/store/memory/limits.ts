@@ -54,7 +54,7 @@ export class MemoryLimits implements LimitStore {
     this.#shares = shares;
     this.#unknownForMs = unknownForMs;
     this.#sweptAtMs = clock.monotonic();
-    this.startAgain();
+    this.#begin();
   }
 
   /** The former process has not written all that it counted. Call before the first request. */
@@ -62,8 +62,12 @@ export class MemoryLimits implements LimitStore {
     this.#trustsLastUses = false;
   }
 
-  /** Others have taken this instance for dead, and may have used its part of the limits. */
+  /** This instance was taken for dead: if there are others, they may have used its part of the limits. */
   startAgain(): void {
+    if (this.#shares) this.#begin();
+  }
+
+  #begin(): void {
     this.#startedAtMs = { monotonic: this.#clock.monotonic(), wall: this.#clock.now() };
     for (const scope of this.#scopes.values()) scope.blindUntilMs = this.#blindUntil();
   }
