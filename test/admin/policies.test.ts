@@ -1,6 +1,7 @@
 /** What tokens and projects may use, and how fast, in the Admin UI. */
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { UPSTREAM_KEY } from '../support/daemon.js';
 import { perTest } from '../support/per-test.js';
 import { startProvider } from '../support/provider.js';
 import { adminForEachTest } from './test-browser.js';
@@ -43,6 +44,27 @@ describe('limits in the Admin UI', () => {
     const refused = await browser.post('tokens/new', { ...newToken, ...FIELDS, project_id: project.id, routes: '/v1' });
     expect(refused.status).to.equal(400);
     expect(refused.html).to.contain('Routes: routes such as').and.to.contain('value="gpt-5-mini, claude-*"');
+  });
+
+  it('are fields of a new project, all of them optional', async () => {
+    const created = (name: string, fields: object) =>
+      browser.post('projects/new', { name, api_key: UPSTREAM_KEY, provider: 'default', auth: 'bearer', ...fields });
+    const stored = async (name: string) => {
+      const all = (await daemon.manage('GET', '/manage/projects')).body as WireProject[];
+      return all.find((it) => it.name === name);
+    };
+    expect((await browser.get('projects/new')).html).to.match(/<details><summary>Models, routes and limits/);
+    await created('open', EMPTY);
+    expect(await stored('open')).to.deep.include({ allow: null, limits: null });
+    await created('narrow', FIELDS);
+    expect(await stored('narrow')).to.deep.include({ allow: ALLOW, limits: LIMITS });
+    const refused = await created('wrong', { ...FIELDS, concurrent: '0' });
+    expect(refused.status).to.equal(400);
+    expect(refused.html)
+      .to.contain('At a time: a whole number from 1')
+      .and.to.contain('<details open')
+      .and.to.contain('value="gpt-5-mini, claude-*"');
+    expect(await stored('wrong')).to.equal(undefined);
   });
 
   it('are those of the other token when it is issued again, unless they are changed', async () => {

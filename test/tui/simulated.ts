@@ -350,7 +350,7 @@ export class SimulatedDaemon {
           path: `/home/ana/${change.path}`,
         };
       case 'create-project':
-        this.projects.push(project(change.name, change.upstream));
+        this.projects.push(project(change.name, { ...change.upstream, ...change.policies }));
         return { ...nothing, ...(change.key.isToCheck && { keyCheck: this.keyCheck }) };
       case 'update-project': {
         const changed = Object.fromEntries(Object.entries(change.body).filter(([, value]) => value !== undefined));

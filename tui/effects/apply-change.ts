@@ -28,7 +28,7 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
     case 'issue-again':
       return issueAgain(changing, change);
     case 'create-project': {
-      const body = { name: change.name, ...change.upstream };
+      const body = { name: change.name, ...change.upstream, ...change.policies };
       return storedKey(changing, change.key, (key, signal) => client.createProject({ ...body, ...key }, signal));
     }
     case 'update-project': {

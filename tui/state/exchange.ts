@@ -109,6 +109,7 @@ export type ChangeRequest =
       what: 'create-project';
       name: string;
       upstream?: Partial<ProjectUpstream & Pick<WireProject, 'missing_usage'>>;
+      policies?: Partial<Policies>;
       key: NewKey;
     }
   | {

@@ -226,9 +226,11 @@ function changeOf(dialog: Dialog, purpose: Exclude<Purpose, { for: 'export' }>):
       const upstream = newUpstream(dialog);
       if (isProblem(upstream)) return upstream;
       const key = keyIn(dialog);
-      return isProblem(key)
-        ? key
-        : { what: 'create-project', ...name, upstream: { ...upstream, ...missingUsageIn(dialog) }, ...key };
+      if (isProblem(key)) return key;
+      const policies = newPolicies(dialog);
+      return isProblem(policies)
+        ? policies
+        : { what: 'create-project', ...name, upstream: { ...upstream, ...missingUsageIn(dialog) }, policies, ...key };
     }
     case 'rename': {
       const name = nameIn(dialog);

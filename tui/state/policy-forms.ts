@@ -27,9 +27,9 @@ const fieldsOf = (policies: Policies): Field[] => {
   });
 };
 
-/** The fields in the form of a new token. They are shown on request, so that the form stays short. */
-export const newPolicyFields = (): Field[] => [
-  toggleField('Restrict', false, 'models, routes and rates'),
+/** The fields in the form of a new token or project. They are shown on request, so that the form stays short. */
+export const newPolicyFields = (ofWhat = ''): Field[] => [
+  toggleField('Restrict', false, `models, routes and rates${ofWhat}`),
   ...fieldsOf(NO_POLICIES).map((field): Field => ({ ...field, onlyIf: { field: 'Restrict', among: ['yes'] } })),
 ];
 
@@ -39,7 +39,7 @@ const textsIn = (dialog: Dialog): PolicyTexts =>
     string
   >;
 
-/** The policies of a new token; nothing for those that it does not have. */
+/** The policies of a new token or project; nothing for those that it does not have. */
 export function newPolicies(dialog: Dialog): Partial<Policies> | Problem {
   if (!isOn(dialog, 'Restrict')) return {};
   const given = policiesOf(textsIn(dialog));

@@ -29,6 +29,7 @@ import {
 import type { ChangeRequest, NewKey } from './exchange.js';
 import type { Dialog, Field } from './layers.js';
 import { lineOf } from './line.js';
+import { newPolicyFields } from './policy-forms.js';
 import { Secret } from './secret.js';
 import { type State, type Transition, withLayer } from './state.js';
 
@@ -151,7 +152,14 @@ export const newProjectForm = (): Dialog =>
     purpose: { for: 'new-project' },
     title: 'New project',
     action: 'Create',
-    fields: [textField('Name', { width: 40 }), ...providerFields(), missingUsageField(), keyField(), checkField()],
+    fields: [
+      textField('Name', { width: 40 }),
+      ...providerFields(),
+      missingUsageField(),
+      keyField(),
+      checkField(),
+      ...newPolicyFields(' of all its tokens together'),
+    ],
   });
 
 export const setKeyForm = (project: WireProject): Dialog =>

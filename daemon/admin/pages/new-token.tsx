@@ -1,7 +1,7 @@
 /** The form for a new token, and the page that shows its secret once. */
 import { type TermField, termsThat, TOKEN_TERMS } from '../../../console/columns/tokens.js';
 import { allowShown, limitsShown } from '../../../console/columns/policies.js';
-import { policyFields, type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
+import { type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate, WireProject, WireToken } from '../../api/contract.js';
 import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
@@ -23,7 +23,14 @@ import { EmptyState, ErrorNotice, Facts } from '../parts/common.js';
 import { capitalized, Name, Time, TokenLink } from '../parts/formats.js';
 import { Heading } from '../parts/document.js';
 import { Snippets } from '../parts/snippets.js';
-import { EMPTY_POLICY_FORM, policiesIn, PolicyFields, policyForm, type UsedModels, usedModelsOf } from './policies.js';
+import {
+  EMPTY_POLICY_FORM,
+  NewPolicyFields,
+  policiesIn,
+  policyForm,
+  type UsedModels,
+  usedModelsOf,
+} from './policies.js';
 
 /** Values of the form, by field name. */
 type TokenFormValues = Record<TermField | 'project_id' | 'duration' | 'unit' | 'like', string> & PolicyTexts;
@@ -104,10 +111,7 @@ function TokenFields({ projects, given, used }: Pick<NewTokenProps, 'projects' |
           defaultValue={given[field]}
         />
       ))}
-      <details open={policyFields.some((field) => given[field] !== '')}>
-        <summary>Models, routes and limits</summary>
-        <PolicyFields given={given} used={used} />
-      </details>
+      <NewPolicyFields given={given} used={used} />
     </>
   );
 }

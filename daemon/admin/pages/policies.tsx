@@ -41,7 +41,7 @@ export async function usedModelsOf(
 }
 
 /** A checkbox for each model that was used lately. Other names and patterns are in the field for models. */
-export function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedModels }) {
+function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedModels }) {
   const names = listOf(given.models);
   const others = names.filter((name) => !used.models.includes(name));
   return (
@@ -77,6 +77,17 @@ export function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedMo
   );
 }
 
+/** The fields in the form of a new token or project: closed while they are empty, so that the form stays short. */
+export function NewPolicyFields({ hint, ...fields }: { given: PolicyTexts; used: UsedModels; hint?: string }) {
+  return (
+    <details open={policyFields.some((field) => fields.given[field] !== '')}>
+      <summary>Models, routes and limits</summary>
+      {hint === undefined ? null : <p className="hint">{hint}</p>}
+      <PolicyFields {...fields} />
+    </details>
+  );
+}
+
 const USED_MODEL = 'used_model';
 
 const listOf = (text: string): string[] =>
@@ -99,6 +110,9 @@ export function policiesIn(texts: PolicyTexts): Policies {
   if ('words' in policies) throw invalidRequest(policies.words);
   return policies;
 }
+
+/** What the fields of a project mean. */
+export const OF_PROJECT = 'What each of its tokens may use, and how fast all of them together may be used.';
 
 // ---- pages
 
@@ -202,8 +216,7 @@ export const policyRoutes = [
   }),
   ...restrictRoutes<WireProject>({
     section: 'projects',
-    message:
-      'What each of its tokens may use, and how fast all of them together may be used. It holds from the next request on. Requests in flight go on.',
+    message: `${OF_PROJECT} It holds from the next request on. Requests in flight go on.`,
     read: (client, id) => client.project(id),
     titleOf: ({ name }) => name,
     projectOf: (project) => project,

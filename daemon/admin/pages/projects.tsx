@@ -1,3 +1,4 @@
+import type { PolicyTexts } from '../../../console/columns/policy-fields.js';
 import { PROJECT_COLUMNS } from '../../../console/columns/projects.js';
 import { counted, exact } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
@@ -18,6 +19,7 @@ import { Heading } from '../parts/document.js';
 import { FormButtons, InputField, KeyFields } from '../parts/fields.js';
 import { ChangeForm, Link } from '../parts/frame.js';
 import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from '../parts/common.js';
+import { NewPolicyFields, OF_PROJECT, policiesIn, policyForm } from './policies.js';
 import {
   EMPTY_PROVIDER_FORM,
   isKeyChecked,
@@ -107,12 +109,13 @@ function NoProjects({ isFiltered }: { isFiltered: boolean }) {
 interface NewProjectProps {
   name: string;
   provider: ProviderFormValues;
+  policies: PolicyTexts;
   /** Whether the checkbox for the check of the key is selected. */
   isChecked: boolean;
   refused: string | null;
 }
 
-function NewProjectPage({ name, provider, isChecked, refused }: NewProjectProps) {
+function NewProjectPage({ name, provider, policies, isChecked, refused }: NewProjectProps) {
   return (
     <div className="narrow">
       <Heading title="New project" path={<Link to="projects">Projects</Link>} />
@@ -128,11 +131,15 @@ function NewProjectPage({ name, provider, isChecked, refused }: NewProjectProps)
         />
         <ProviderFields given={provider} />
         <KeyFields isChecked={isChecked} />
+        <NewPolicyFields given={policies} used={NONE_USED} hint={OF_PROJECT} />
         <FormButtons cancel="projects" verb="Create project" />
       </ChangeForm>
     </div>
   );
 }
+
+/** A new project has used no models. */
+const NONE_USED = { models: [], by: null };
 
 // ---- routes
 
@@ -143,6 +150,7 @@ const newProject = (request: PageRequest, refused: string | null): PageResponse 
     <NewProjectPage
       name={request.form.get('name') ?? ''}
       provider={providerForm(request, EMPTY_PROVIDER_FORM)}
+      policies={policyForm(request.form)}
       isChecked={isKeyChecked(request)}
       refused={refused}
     />
@@ -155,7 +163,13 @@ function createProject(request: PageRequest): Promise<PageResponse> {
   return changed(
     async () => {
       const given = providerForm(request, EMPTY_PROVIDER_FORM);
-      const settings = { ...upstreamOf(given), ...missingUsageOf(given) };
+      const { allow, limits } = policiesIn(policyForm(request.form));
+      const settings = {
+        ...upstreamOf(given),
+        ...missingUsageOf(given),
+        ...(allow && { allow }),
+        ...(limits && { limits }),
+      };
       const create: KeyChange = (fields) => request.changeClient.createProject({ name, ...settings, ...fields });
       const { id, check } = await sendKey(request, create);
       return `projects/${id}?done=created${check}`;

@@ -1,6 +1,7 @@
 /** What tokens and projects may use, and how fast: in the forms of the terminal UI, and on its screens. */
 import { expect } from 'chai';
 import { usedModels } from '../../../console/columns/policy-fields.js';
+import { canary } from '../../support/canaries.js';
 import { Operator } from '../operator.js';
 import { screenText } from '../screens/rendering.js';
 import { project, REFUSED, SimulatedDaemon, token } from '../simulated.js';
@@ -61,6 +62,33 @@ describe('the policies of a new token', () => {
       expect(operator.daemon.made).to.be.empty;
     });
   }
+});
+
+describe('the policies of a new project', () => {
+  const form = () => watching().press('3', 'n').fills('Name', 'night').fills("Provider's key", canary('upstream'));
+
+  it('are asked for on request only', () => {
+    const operator = form();
+    expect(shows(operator)).to.contain('models, routes and rates of all its tokens').and.not.to.contain('Models');
+    operator.submits();
+    expect(change(operator)).to.deep.include({ what: 'create-project', policies: {} });
+  });
+
+  it('are sent as they are entered', () => {
+    const operator = form().goesTo('Restrict').press('space').fills('Models', 'gpt-5*, o3').fills('At a time', '4');
+    expect(operator.asked('models'), 'it has used none').to.equal(0);
+    operator.submits();
+    const policies = { allow: { models: ['gpt-5*', 'o3'] }, limits: { concurrent: 4 } };
+    expect(change(operator)).to.deep.include({ what: 'create-project', name: 'night', policies });
+    expect(operator.daemon.projects.at(-1)).to.deep.include(policies);
+  });
+
+  it('are not sent if a field is wrong', () => {
+    const operator = form().goesTo('Restrict').press('space').fills('Routes', '/v1/models').submits();
+    expect(operator.dialog.problem).to.match(/^Routes: routes such as/);
+    expect(operator.field).to.equal('Routes');
+    expect(operator.daemon.made).to.be.empty;
+  });
 });
 
 describe('the models that a project has used', () => {
