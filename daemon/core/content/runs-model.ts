@@ -3,9 +3,12 @@
  * cancelled repeats the usage of the request that ran the model, however often it is read.
  */
 
-/** POST to what exists already. Whatever follows the ID of a response or a run belongs to it, except the tools' results of a run. */
+/** POST to what exists already. Whatever follows the ID of a response or a run belongs to it. */
 const IS_STORED =
-  /\/(?:responses\/(?!compact$)[^/]+(?:\/.*)?|chat\/completions\/[^/]+|runs\/(?!.*\/submit_tool_outputs$)[^/]+(?:\/.*)?|batches(?:\/.*)?|cachedContents(?:\/.*)?|cancel)$/;
+  /\/(?:responses\/(?!compact$)[^/]+(?:\/.*)?|chat\/completions\/[^/]+|runs\/[^/]+(?:\/.*)?|batches(?:\/.*)?|cachedContents(?:\/.*)?|cancel)$/;
+
+/** But the results of its tools continue a run. */
+const CONTINUES_RUN = /\/runs\/[^/]+\/submit_tool_outputs$/;
 
 /** POST to what only counts the tokens of a request. A path with other characters is not recognised, in case a server decodes it first. */
 const COUNTS_TOKENS = /^[\w./:@~-]*(?:\/messages\/count_tokens|\/responses\/input_tokens|:countTokens)$/;
@@ -25,7 +28,7 @@ export function isRead(method: string, target: string, hasBody: boolean): boolea
 export function runsModel(method: string, target: string): boolean {
   if (method !== 'POST') return false;
   const path = withoutQuery(target);
-  return !IS_STORED.test(path) && !COUNTS_TOKENS.test(path);
+  return CONTINUES_RUN.test(path) || (!IS_STORED.test(path) && !COUNTS_TOKENS.test(path));
 }
 
 function withoutQuery(target: string): string {

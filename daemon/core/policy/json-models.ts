@@ -5,6 +5,8 @@
  * stand there once, in its own letters and without escapes; what is not JSON in UTF-8 is refused, because a lenient parser could find other
  * members in it. A name is known when its last byte has passed, and that one is named at all, when the last brace has.
  */
+import { isUtf8 } from 'node:buffer';
+
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const SPACE = 0x20;
@@ -55,6 +57,22 @@ const KEYS_OF_PART: Keys = { ...BACKGROUND, model: 'model', tools: 'tools' };
 const KEYS_OF_TOOL: Keys = { model: 'model' };
 const NO_KEYS: Keys = {};
 
+/** Known keys of each place. */
+const keysOf = ({ models, isMessage }: Sought): Readonly<Record<Place, Keys>> => ({
+  top: { ...(models ? KEYS : BACKGROUND), ...(isMessage && ({ response: 'part' } as const)) },
+  part: models ? KEYS_OF_PART : BACKGROUND,
+  tool: KEYS_OF_TOOL,
+  list: NO_KEYS,
+  tools: NO_KEYS,
+});
+
+/** What is to be found: a response in the background only, or models too. */
+export interface Sought {
+  models: boolean;
+  /** Whether the document is a message on a WebSocket, in which the request may be in a part of its own. */
+  isMessage: boolean;
+}
+
 /** The place that a value which is looked at opens, if it is an object, and if it is an array. */
 const PLACES: Readonly<Record<string, { object?: Place; array?: Place }>> = {
   part: { object: 'part' },
@@ -64,12 +82,17 @@ const PLACES: Readonly<Record<string, { object?: Place; array?: Place }>> = {
 };
 const ENTRIES: Partial<Record<Place, Wanted>> = { list: 'entry', tools: 'tool' };
 
-/** What is to be found: a response in the background only, or models too. */
-export interface Sought {
-  models: boolean;
-  /** Whether the document is a message on a WebSocket, in which the request may be in a part of its own. */
-  isMessage: boolean;
-}
+const KEYS_BY_SOUGHT = [false, true].map((isMessage) => [false, true].map((models) => keysOf({ models, isMessage })));
+
+/** Which known keys were seen is a number, one bit for each. */
+const BITS: Readonly<Record<string, number>> = {
+  background: 1,
+  model: 2,
+  models: 4,
+  session: 8,
+  tools: 16,
+  response: 32,
+};
 
 const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false', 0x6e: 'null' };
 
@@ -83,14 +106,15 @@ export class JsonModels {
   /** Why the document is refused. */
   problem: string | null = null;
   readonly #keys: Readonly<Record<Place, Keys>>;
-  #utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+  /** From the first piece on that is not UTF-8 in itself; null until then. */
+  #utf8: InstanceType<typeof TextDecoder> | null = null;
   #expect: Expect = Expect.value;
   /** Whether each open container is an object. */
   readonly #open: boolean[] = [];
   /** The place that each of them is; null if it is not looked at. */
   readonly #places: (Place | null)[] = [];
-  /** Known keys of the open places. */
-  readonly #seen = new Map<Place, Set<string>>();
+  /** The known keys that were seen in each of them. */
+  readonly #seen: number[] = [];
   /** Value that the last key leads to. */
   #wanted: Wanted = null;
   #isKey = false;
@@ -100,13 +124,7 @@ export class JsonModels {
   #left = 0;
 
   constructor({ models, isMessage }: Sought = { models: true, isMessage: false }) {
-    this.#keys = {
-      top: { ...(models ? KEYS : BACKGROUND), ...(isMessage && ({ response: 'part' } as const)) },
-      part: models ? KEYS_OF_PART : BACKGROUND,
-      tool: KEYS_OF_TOOL,
-      list: NO_KEYS,
-      tools: NO_KEYS,
-    };
+    this.#keys = KEYS_BY_SOUGHT[Number(isMessage)]?.[Number(models)] ?? keysOf({ models, isMessage });
   }
 
   /** Whether the document is complete. */
@@ -116,13 +134,23 @@ export class JsonModels {
 
   add(bytes: Buffer, from = 0, to = bytes.length): void {
     if (this.problem !== null) return;
-    try {
-      this.#utf8.decode(bytes.subarray(from, to), { stream: true });
-    } catch {
+    if (!this.#isUtf8(bytes.subarray(from, to))) {
       this.#fail('the body is not JSON in UTF-8');
       return;
     }
     for (let at = from; at < to && !this.#hasFailed;) at = this.#read(bytes, at, to);
+  }
+
+  /** Pieces may end within a character. */
+  #isUtf8(piece: Buffer): boolean {
+    if (this.#utf8 === null && isUtf8(piece)) return true;
+    this.#utf8 ??= new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+    try {
+      this.#utf8.decode(piece, { stream: true });
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   /** There are no more bytes. */
@@ -320,7 +348,7 @@ export class JsonModels {
     if (this.#open.length >= MAX_DEPTH) this.#fail('the body is nested too deeply');
     const place = this.#open.length === 0 ? 'top' : PLACES[this.#wanted ?? '']?.[isObject ? 'object' : 'array'];
     this.#places.push(place ?? null);
-    if (place) this.#seen.set(place, new Set());
+    this.#seen.push(0);
     this.#wanted = this.#wantedEntry;
     this.#open.push(isObject);
     this.#expect = isObject ? Expect.keyOrEnd : Expect.valueOrEnd;
@@ -332,6 +360,7 @@ export class JsonModels {
       return;
     }
     this.#places.pop();
+    this.#seen.pop();
     this.#endValue();
   }
 
@@ -362,14 +391,15 @@ export class JsonModels {
   /** @param written as it stands between the quotes. */
   #keyRead(written: string): Wanted {
     const place = this.#place ?? 'top';
-    const plain = plainKey(meaningOf(written));
     const keys = this.#keys[place];
+    const plain = Object.hasOwn(keys, written) ? written : plainKey(meaningOf(written));
     const wanted = Object.hasOwn(keys, plain) ? (keys[plain] ?? null) : null;
     if (wanted === null) return null;
     if (written !== plain) this.#fail(`the key ${plain} must be written in its own letters, without escapes`);
-    const seen = this.#seen.get(place);
-    if (seen?.has(plain)) this.#fail(`the key ${plain} must not be repeated`);
-    seen?.add(plain);
+    const last = this.#seen.length - 1;
+    const [seen = 0, bit = 0] = [this.#seen[last], BITS[plain]];
+    if ((seen & bit) !== 0) this.#fail(`the key ${plain} must not be repeated`);
+    this.#seen[last] = seen | bit;
     return wanted;
   }
 
@@ -389,9 +419,13 @@ function isHex(byte: number): boolean {
 
 /** @param written the text between the quotes of a valid JSON string; each character is a byte. */
 function meaningOf(written: string): string {
+  if (PLAIN.test(written)) return written;
   const text = Buffer.from(written, 'latin1').toString();
   return text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text;
 }
+
+/** ASCII without escapes. */
+const PLAIN = /^[ !#-[\]-~]*$/;
 
 /** A key as the most lenient parsers compare it: Go's takes `ſ` for `s`, and the sign for Kelvin for `k`. */
 export const plainKey = (key: string): string => key.toUpperCase().toLowerCase();

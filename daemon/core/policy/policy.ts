@@ -6,14 +6,12 @@
  * are forwarded.
  */
 import type { Policies } from '../../api/vocabulary.js';
-import { runsModel } from '../content/runs-model.js';
 import { boundedMemo } from '../bounded-memo.js';
-import { percentDecodedForms } from '../percent.js';
 import { Refusal, unavailable } from '../refusal.js';
 import { boundaryOf, FormModels } from './form-models.js';
 import { JsonModels, plainKey } from './json-models.js';
 import { Pattern } from './pattern.js';
-import { escapeIn, isResponses, type Route, RouteList } from './routes.js';
+import { Route, RouteList } from './routes.js';
 
 /** The head of a request, as far as policies depend on it. */
 export interface AskedHead {
@@ -32,36 +30,42 @@ export interface AskedHead {
 /** What a request asks for. */
 export class Asked {
   readonly head: AskedHead;
-  readonly route: Route;
-  /** Why the path or the query is ambiguous; null if it is not. */
-  readonly problem: string | null;
-  /** Models that the path and the query name. */
-  readonly models: readonly string[];
+  readonly facts: AskedFacts;
   /** The body, as far as it was read; null until then. */
   body: BodyModels | null = null;
 
   constructor(head: AskedHead) {
     const { method, target, isHandshake, hasBody } = head;
-    const { forms, models, problem } = factsOf(`${method} ${target}`);
     this.head = head;
-    this.route = { method, forms, isHandshake, hasBody };
-    this.models = models;
-    this.problem = problem;
+    this.facts = factsOf(`${isHandshake ? 'W' : ''}${hasBody ? 'B' : ''} ${method} ${target}`);
   }
 }
 
-/** What a method and a target say. Most requests have one of a few. */
-const factsOf = boundedMemo((asked: string): { forms: readonly string[] } & Pick<Asked, 'models' | 'problem'> => {
-  const [, method = '', path = '', query] = /^(\S*) ([^?]*)(?:\?(.*))?$/s.exec(asked) ?? [];
-  const forms = percentDecodedForms(path);
+/** What a method and a target say. */
+interface AskedFacts {
+  route: Route;
+  /** Models that the path and the query name. */
+  models: readonly string[];
+  /** Why the path or the query is ambiguous; null if it is not. */
+  problem: string | null;
+}
+
+/** Azure's paths, with their query, are the longest of those that come often. */
+const MAX_REMEMBERED_TARGET = 200;
+
+/** Most requests ask for one of a few routes. */
+const factsOf = boundedMemo((asked): AskedFacts => {
+  const [, flags = '', method = '', path = '', query] = /^(\w*) (\S*) ([^?]*)(?:\?(.*))?$/s.exec(asked) ?? [];
+  const route = new Route({ method, path, isHandshake: flags.includes('W'), hasBody: flags.includes('B') });
+  const forms = route.forms.map((form) => form.path);
   const named = query === undefined ? NONE : modelsInQuery(query);
   const isPlain = forms.length === 1 || forms.every(isUtf8);
   return {
-    forms,
+    route,
     models: [...new Set([...forms.flatMap((form) => modelsInPath(form, method)), ...named.models])],
     problem: isPlain ? named.problem : 'the path is not percent-encoded UTF-8',
   };
-});
+}, MAX_REMEMBERED_TARGET);
 
 /** The models that a body names, as far as it was read. */
 export type BodyModels = Pick<JsonModels, 'names' | 'isInBackground' | 'problem' | 'isComplete'> & {
@@ -125,8 +129,8 @@ export class Policy {
   }
 
   /** What must be read of a request's body before it is forwarded; null: nothing. Call it for a request whose head is allowed. */
-  readerFor({ head, route }: Asked): BodyModels | null {
-    if (!head.hasBody || !this.#reads(route)) return null;
+  readerFor({ head, facts }: Asked): BodyModels | null {
+    if (!head.hasBody || !this.#reads(facts.route)) return null;
     const boundary = boundaryOf(head.contentTypes[0] ?? '');
     if (boundary !== null) return new FormModels(boundary);
     return isJson(head.contentTypes[0]) ? new JsonModels({ models: this.#models.length > 0, isMessage: false }) : null;
@@ -150,7 +154,8 @@ export class Policy {
     return this.#againstRoute(asked) ?? this.#againstModels(asked);
   }
 
-  #againstRoute({ head, route, problem }: Asked): PolicyReason | null {
+  #againstRoute({ head, facts }: Asked): PolicyReason | null {
+    const { route, problem } = facts;
     if (problem !== null) return () => invalid(problem);
     const escaped = this.#refusesEscapes ? this.#escapeOf(route) : null;
     if (escaped) return escaped;
@@ -165,16 +170,16 @@ export class Policy {
 
   #escapeOf(route: Route): PolicyReason | null {
     const lists = this.#routes;
-    for (const form of route.forms) {
-      const found = escapeIn(route.method, form);
-      const isNamed = lists.length > 0 && lists.every((list) => found && list.names(found, route));
-      if (found && !isNamed) return () => routeEscapes();
+    for (const { escape } of route.forms) {
+      const isNamed = lists.length > 0 && lists.every((list) => escape && list.names(escape, route));
+      if (escape && !isNamed) return () => routeEscapes();
     }
     return null;
   }
 
   #againstModels(asked: Asked): PolicyReason | null {
-    const { head, route, body } = asked;
+    const { head, facts, body } = asked;
+    const { route } = facts;
     if (this.#reads(route) && head.hasBody) {
       const unread = this.#whyUnreadable(asked);
       if (unread) return unread;
@@ -185,10 +190,10 @@ export class Policy {
       if (body.isInBackground && this.#refusesEscapes && mayRunInBackground(route)) return () => routeEscapes(true);
     }
     if (this.#models.length === 0) return null;
-    const isUncheckable = body?.isUncheckable === true || isUncheckableRoute(asked);
+    const isUncheckable = body?.isUncheckable === true || route.isUncheckable;
     const closed = this.#models.find(({ isOpen }) => !isOpen);
     if (closed && isUncheckable) return () => notCheckable(closed.entries);
-    return this.#againstNames(asked.models) ?? this.#againstBody(body) ?? this.#againstUnnamed(asked);
+    return this.#againstNames(facts.models) ?? this.#againstBody(body) ?? this.#againstUnnamed(asked);
   }
 
   #againstBody(body: BodyModels | null): PolicyReason | null {
@@ -203,22 +208,23 @@ export class Policy {
   }
 
   /** Known for a body when it is complete. */
-  #againstUnnamed({ head, route, models, body }: Asked): PolicyReason | null {
+  #againstUnnamed({ head, facts, body }: Asked): PolicyReason | null {
     const [list] = this.#models;
+    const { route, models } = facts;
     const isKnown = !head.hasBody || body?.isComplete === true;
     const isNamed = models.length > 0 || (body !== null && body.names.length > 0);
-    if (!list || !isKnown || isNamed || !mustName(route)) return null;
+    if (!list || !isKnown || isNamed || !route.mustNameModel) return null;
     return () => notNamed(list.entries);
   }
 
-  #whyUnreadable({ head, route }: Asked): PolicyReason | null {
+  #whyUnreadable({ head, facts: { route } }: Asked): PolicyReason | null {
     if (head.contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding)))
       return () =>
         new Refusal('unsupported_media_type', 'the body must not be compressed, because the token is restricted');
     if (head.contentTypes.length > 1) return () => invalid('the request has more than one Content-Type header');
     const [type] = head.contentTypes;
     if (isJson(type) || boundaryOf(type ?? '') !== null) return null;
-    const isRead = mustName(route) || mayRunInBackground(route);
+    const isRead = route.mustNameModel || mayRunInBackground(route);
     return isRead
       ? () => new Refusal('unsupported_media_type', 'the body must be JSON in UTF-8, or a multipart form')
       : null;
@@ -248,24 +254,8 @@ const isJson = (contentType = '') => JSON_TYPE.test(contentType);
 const JSON_TYPE = /^(?:application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?|)$/i;
 
 /** Whether a body may ask for a response in the background. */
-const mayRunInBackground = ({ method, forms, isHandshake }: Route) =>
-  method === 'POST' && !isHandshake && forms.some(isResponses);
-
-/** Routes of which it is not known from the request which models run. */
-function isUncheckableRoute({ route }: Asked): boolean {
-  const { method, forms, isHandshake } = route;
-  // On the Responses API each message names its model.
-  if (isHandshake) return !forms.every(isResponses);
-  return forms.some((form) => escapeIn(method, form)?.isUncheckable === true);
-}
-
-/** POST to what runs no model. All that is not known may run one. */
-const RUNS_NONE =
-  /\/(?:files|uploads|vector_stores|conversations)(?:\/[^:]*)?$|\/threads(?:\/[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
-
-/** Whether the request must name a model. */
-const mustName = ({ method, forms, isHandshake }: Route): boolean =>
-  !isHandshake && forms.some((form) => runsModel(method, form) && !RUNS_NONE.test(form));
+const mayRunInBackground = ({ method, mayBeResponses, isHandshake }: Route) =>
+  method === 'POST' && !isHandshake && mayBeResponses;
 
 const NONE = { models: [] as readonly string[], problem: null as string | null };
 
@@ -274,19 +264,24 @@ const IN_QUERY: ReadonlySet<string> = new Set(['model', 'deployment']);
 
 function modelsInQuery(query: string): typeof NONE {
   const models: string[] = [];
+  const invalid = { models, problem: 'the query is not percent-encoded UTF-8' };
   for (const part of query.split(/[&;]/)) {
-    const [name = '', ...value] = part.split('=');
-    const [plain, text] = [decoded(name), decoded(value.join('='))];
-    if (plain === null || text === null) return { models, problem: 'the query is not percent-encoded UTF-8' };
-    if (!IN_QUERY.has(plainKey(plain))) continue;
-    if (name !== plainKey(plain))
-      return { models, problem: `the parameter ${plainKey(plain)} must be written in its own letters` };
-    models.push(text);
+    const equals = part.indexOf('=');
+    const name = equals === -1 ? part : part.slice(0, equals);
+    const key = decoded(name);
+    if (key === null) return invalid;
+    const plain = plainKey(key);
+    if (!IN_QUERY.has(plain)) continue;
+    const model = decoded(equals === -1 ? '' : part.slice(equals + 1));
+    if (model === null) return invalid;
+    if (name !== plain) return { models, problem: `the parameter ${plain} must be written in its own letters` };
+    models.push(model);
   }
   return { models, problem: null };
 }
 
 function decoded(text: string): string | null {
+  if (!/[%+]/.test(text)) return text;
   try {
     return decodeURIComponent(text.replaceAll('+', ' '));
   } catch {

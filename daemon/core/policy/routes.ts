@@ -3,19 +3,65 @@
  *
  * A path is compared in each form that a server may take it for: as it was sent, and decoded once, twice and three times.
  */
-import type { RoutePreset } from '../../api/vocabulary.js';
-import { boundedMemo } from '../bounded-memo.js';
+import { ROUTE_PRESETS, type RoutePreset } from '../../api/vocabulary.js';
+import { runsModel } from '../content/runs-model.js';
+import { percentDecodedForms } from '../percent.js';
 import { Pattern } from './pattern.js';
 
 /** What is compared of a request. */
-export interface Route {
+export interface AskedRoute {
   method: string;
-  /** The path as it was sent, and decoded. Each character is a byte. */
-  forms: readonly string[];
+  /** As it was sent, without the query. Each character is a byte. */
+  path: string;
   /** Whether it is the handshake of a WebSocket, whose method is GET. */
   isHandshake: boolean;
   hasBody: boolean;
 }
+
+/** A path as a server may take it, and what it leads to then. */
+interface Form {
+  path: string;
+  escape: Escape | null;
+  presets: ReadonlySet<string>;
+}
+
+/** All that is said of a route by no list of a token. It is computed once for a route that is remembered. */
+export class Route {
+  readonly method: string;
+  readonly isHandshake: boolean;
+  /** The path as it was sent, and decoded. */
+  readonly forms: readonly Form[];
+  /** Whether it is one of the Responses API, also on a WebSocket; one server or another might take it for that. */
+  readonly mayBeResponses: boolean;
+  /** Whether its request must name a model. */
+  readonly mustNameModel: boolean;
+  /** Whether it is not known from the request which models run. */
+  readonly isUncheckable: boolean;
+
+  constructor(asked: AskedRoute) {
+    const { method, path, isHandshake } = asked;
+    const forms = percentDecodedForms(path);
+    this.method = method;
+    this.isHandshake = isHandshake;
+    this.forms = forms.map((form) => {
+      const escape = escapeIn(method, form);
+      return { path: form, escape, presets: presetsOf(asked, form, escape) };
+    });
+    this.mayBeResponses = forms.some(isResponses);
+    this.mustNameModel = !isHandshake && forms.some((form) => runsModel(method, form) && !runsNone(form));
+    // On the WebSocket of the Responses API each message names its model.
+    this.isUncheckable = isHandshake
+      ? !forms.every(isResponses)
+      : this.forms.some(({ escape }) => escape?.isUncheckable === true);
+  }
+}
+
+/** POST to what runs no model. All that is not known may run one. */
+const STORES = /\/(?:files|uploads|vector_stores|conversations)(?:\/|$)/;
+const THREADS = /\/threads(?:\/[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
+
+/** What follows a colon is a method of what is stored, and may run one. */
+const runsNone = (form: string) => STORES.test(form.slice(form.lastIndexOf(':') + 1)) || THREADS.test(form);
 
 interface RoutePattern {
   /** Null: any. */
@@ -76,17 +122,19 @@ const INFERENCE_HANDSHAKES = [
   'GET */google.ai.generativelanguage.*.GenerativeService.BidiGenerateContent',
 ].map(routePattern);
 
-const isIn = (patterns: readonly RoutePattern[], { method }: Route, form: string) =>
+const isIn = (patterns: readonly RoutePattern[], method: string, form: string) =>
   patterns.some((pattern) => matches(pattern, method, form));
 
-/** What each preset has, by a form of the path. */
-const PRESETS: Readonly<Record<RoutePreset, (route: Route, form: string) => boolean>> = {
-  inference: (route, form) => isIn(route.isHandshake ? INFERENCE_HANDSHAKES : INFERENCE, route, form),
+/** The presets that have this form of a path. */
+function presetsOf(asked: AskedRoute, form: string, escape: Escape | null): ReadonlySet<RoutePreset> {
+  const { method, isHandshake, hasBody } = asked;
+  const presets = new Set<RoutePreset>(['all']);
+  if (isIn(isHandshake ? INFERENCE_HANDSHAKES : INFERENCE, method, form)) presets.add('inference');
   // Without a body: one could name another method, or another resource.
-  read: ({ method, isHandshake, hasBody }) => (method === 'GET' || method === 'HEAD') && !isHandshake && !hasBody,
-  contained: (route, form) => escapeIn(route.method, form) === null,
-  all: () => true,
-};
+  if ((method === 'GET' || method === 'HEAD') && !isHandshake && !hasBody) presets.add('read');
+  if (escape === null) presets.add('contained');
+  return presets;
+}
 
 // ---- escapes
 
@@ -128,53 +176,56 @@ const ESCAPES: readonly Escape[] = [
 ];
 
 /** @returns the escape that a form of a path leads to; null if none. */
-export const escapeIn = (method: string, form: string): Escape | null => escapeOf(`${method} ${form}`);
-
-const escapeOf = boundedMemo((asked): Escape | null => {
-  const [method = '', ...form] = asked.split(' ');
-  const plain = plainPath(form.join(' '));
+function escapeIn(method: string, form: string): Escape | null {
+  const plain = plainPath(form);
   return ESCAPES.find(({ pattern }) => matches(pattern, method, plain)) ?? null;
-});
+}
 
-const plainPath = (form: string) => form.toLowerCase().replace(PARAMETERS, '').replace(TRAILING_SLASHES, '');
+/** In lower case, without what some servers strip: parameters of segments, and slashes at the end. */
+function plainPath(form: string): string {
+  const plain = form.toLowerCase().replace(PARAMETERS, '');
+  // Not by a pattern: it would take time that grows with the square of the number of slashes.
+  let end = plain.length;
+  while (plain[end - 1] === '/') end -= 1;
+  return plain.slice(0, end);
+}
 
-// Some servers strip them.
 const PARAMETERS = /;[^/]*/g;
-const TRAILING_SLASHES = /\/+$/;
 
 /** The Responses API, which can run a model in the background, and on a WebSocket. */
-export const isResponses = boundedMemo((form): boolean => plainPath(form).endsWith('/responses'));
+const isResponses = (form: string): boolean => plainPath(form).endsWith('/responses');
 
 // ---- lists
+
+const PRESETS: ReadonlySet<string> = new Set(ROUTE_PRESETS);
 
 /** A list of routes. */
 export class RouteList {
   readonly entries: readonly string[];
-  readonly #presets: RoutePreset[] = [];
+  readonly #presets: string[] = [];
   readonly #patterns: RoutePattern[] = [];
 
   constructor(entries: readonly string[]) {
     this.entries = entries;
     for (const entry of entries) {
-      if (Object.hasOwn(PRESETS, entry)) this.#presets.push(entry as RoutePreset);
+      if (PRESETS.has(entry)) this.#presets.push(entry);
       else this.#patterns.push(routePattern(entry));
     }
   }
 
   /** @returns null if a server could read the path in two ways, of which one is allowed and the other is not. */
-  allows(route: Route): boolean | null {
-    const verdicts = new Set(route.forms.map((form) => this.#allows(route, form)));
-    return verdicts.size > 1 ? null : verdicts.has(true);
-  }
-
-  #allows(route: Route, form: string): boolean {
-    return isIn(this.#patterns, route, form) || this.#presets.some((preset) => PRESETS[preset](route, form));
+  allows({ method, forms }: Route): boolean | null {
+    const verdicts = forms.map(
+      ({ path, presets }) => this.#presets.some((preset) => presets.has(preset)) || isIn(this.#patterns, method, path),
+    );
+    const [isAllowed = false] = verdicts;
+    return verdicts.every((verdict) => verdict === isAllowed) ? isAllowed : null;
   }
 
   /** Whether a pattern of the list names this escape: its literal part, not a wildcard, leads there. */
   names({ literal }: Escape, { method, forms }: Route): boolean {
     return this.#patterns.some(
-      (pattern) => pattern.path.spells(literal) && forms.every((form) => matches(pattern, method, form)),
+      (pattern) => pattern.path.spells(literal) && forms.every(({ path }) => matches(pattern, method, path)),
     );
   }
 }
