@@ -35,11 +35,13 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     missing_usage: text(20),
     allow: policy,
     limits: policy,
+    models_key: { ...text(16), defaultValue: '' }, // equal for equal lists of models in `allow`
     created_at: time,
     updated_at: time,
     deactivated_at: { ...time, allowNull: true },
   });
   await schema.addIndex('projects', ['created_at', 'id'], 'projects_created');
+  await schema.addIndex('projects', ['models_key'], 'projects_models');
 
   await schema.createTable('tokens', {
     id: { ...id, primaryKey: true },
@@ -55,6 +57,7 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     max_requests: count, // 0 = unlimited
     allow: policy,
     limits: policy,
+    models_key: { ...text(16), defaultValue: '' },
     request_count: count,
     cache_hit_count: count,
     reserved: count, // units of the cap in use: request_count + the leases of live instances
@@ -65,7 +68,7 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
   });
   // One for each sort order of a list. The common ones also contain all columns that a token's state and the filters depend on, so
   // that a page of a state can be found, and all its tokens counted, among a million tokens without reading their rows.
-  const ofState = ['is_active', 'expires_at', 'project_id', 'max_requests', 'request_count'];
+  const ofState = ['is_active', 'expires_at', 'project_id', 'max_requests', 'request_count', 'models_key'];
   const without = (known: string) => ofState.filter((column) => column !== known);
   const indexes: Record<string, string[]> = {
     created_at: ['created_at', 'id', ...ofState, 'last_used_at'],
@@ -76,6 +79,8 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     project: ['project_id', 'created_at', 'id', ...without('project_id'), 'last_used_at'],
     state: [...ofState, 'id', 'name_folded', 'created_at', 'last_used_at'], // All columns that a filter uses.
     name_folded: ['name_folded', 'id'], // For searching.
+    // To find what lists of models there are, and the tokens with one of them.
+    models: ['models_key', 'project_id', 'id'],
     // To find when any token of a project was last used, without reading all tokens of the project.
     project_last_used: ['project_id', 'last_used_at'],
     // To count the tokens in a state: a sixth of the size of the index with all columns that a filter uses.

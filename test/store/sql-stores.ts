@@ -24,7 +24,7 @@ import { Pattern } from '../../daemon/core/policy/pattern.js';
 import { NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
-import type { Database } from '../../daemon/store/sql/database.js';
+import type { Bind, Database } from '../../daemon/store/sql/database.js';
 import { SqlClusterStore } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
@@ -424,6 +424,60 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           }
         }
       }
+    });
+
+    it('is filtered by models among many lists and many tokens, with few statements of few bytes', async () => {
+      // More lists than are read at once, and more matches than are passed back by their IDs.
+      const [own, shared] = [401, 4_100];
+      const { id } = await aProject();
+      const allowOf = (n: number) => ({ models: n < own ? [`own-${n}`, 'o3'] : ['gpt-5*'] });
+      const names = Array.from({ length: own + shared }, (_, n) => `t${n}`);
+      await change(async (tx) => {
+        for (const [n, name] of names.entries()) {
+          await tx.insertToken(newToken(id, { name, createdAtMs: NOW + n, allow: allowOf(n) }));
+        }
+      });
+      const sent: number[] = [];
+      const seen = new Proxy(database, {
+        get(target, property) {
+          if (property === 'select') {
+            return (sql: string, bind: Bind = {}) => {
+              sent.push(sql.length + JSON.stringify(bind).length);
+              return target.select(sql, bind);
+            };
+          }
+          return Reflect.get(target, property) as unknown;
+        },
+      });
+      const listed = new SqlRecords(seen, box);
+      const [few, many] = [names.slice(0, own), names.slice(own)];
+      const cases: [TokenFilter, string[], { statements: number; bytes: number }][] = [
+        [{ allows: only('own-7'), projects: only(id) }, ['t7'], { statements: 9, bytes: 20_000 }],
+        [{ allows: only('own-*'), projects: only(id) }, few, { statements: 9, bytes: 40_000 }],
+        [{ allows: only('gpt-5-mini'), projects: only(id) }, many, { statements: 9, bytes: 20_000 }],
+        [{ allows: allBut('gpt-5-mini'), projects: only(id) }, few, { statements: 9, bytes: 40_000 }],
+        [{ allows: allBut('o3'), projects: only(id), text: 't' }, many, { statements: 9, bytes: 20_000 }],
+      ];
+      for (const [filter, found, most] of cases) {
+        const what = JSON.stringify(filter);
+        const page = async (field: TokenSort['field'], descending: boolean) => {
+          sent.length = 0;
+          const { rows, total } = await listed.tokens(filter, { field, descending }, { limit: 50, after: null }, NOW);
+          expect(total, what).to.equal(found.length);
+          expect(sent.length, `${what} statements`).to.be.at.most(most.statements);
+          expect(Math.max(...sent), `${what} bytes`).to.be.at.most(most.bytes);
+          return rows.map(({ token }) => token.name);
+        };
+        expect(await page('created_at', false), what).to.deep.equal(found.slice(0, 50));
+        expect(await page('created_at', true), what).to.deep.equal(found.slice(-50).reverse());
+        expect(await page('live', true), what).to.have.length(Math.min(50, found.length));
+      }
+      const walked = await all(
+        { allows: only('gpt-5'), projects: only(id) },
+        { field: 'name', descending: false },
+        1_000,
+      );
+      expect(walked).to.deep.equal([...many].sort());
     });
 
     it('is filtered by creation and by time without use, in every order, by pages of any size', async () => {

@@ -14,6 +14,21 @@ export class Pattern {
     this.#parts = text.split('*');
   }
 
+  /** Whether it has no wildcard. */
+  get isPlain(): boolean {
+    return this.#parts.length === 1;
+  }
+
+  /** What is before its first wildcard. */
+  get start(): string {
+    return this.#parts[0] ?? '';
+  }
+
+  /** What is after its last wildcard. */
+  get end(): string {
+    return this.#parts.at(-1) ?? '';
+  }
+
   matches(text: string): boolean {
     const parts = this.#parts;
     const [first = '', ...middle] = parts;
@@ -36,41 +51,16 @@ export class Pattern {
   }
 }
 
-/** A limit for all steps of one search: patterns of many wildcards have more states than can be looked at. */
-const MAX_STEPS = 1_000_000;
-
 /**
- * Whether there is a text that all of these patterns match. It walks the positions in all of them at once; one at a wildcard may stay
- * there. A search that takes too long counts as found.
+ * Whether there is a text that all of these patterns match. If each has a wildcard, only their beginnings and their ends can contradict each
+ * other: what one has between its wildcards can be where the others have one.
  */
 export function haveCommonText(patterns: readonly Pattern[]): boolean {
-  // Without a wildcard in one of them only its own text can be common to all.
-  const plain = patterns.find(({ text }) => !text.includes('*'));
+  const plain = patterns.find(({ isPlain }) => isPlain);
   if (plain) return patterns.every((pattern) => pattern.matches(plain.text));
-  const texts = patterns.map(({ text }) => text.replaceAll(/\*+/g, '*'));
-  const seen = new Set<string>();
-  const open: number[][] = [texts.map(() => 0)];
-  for (let steps = 0; steps < MAX_STEPS; steps++) {
-    const at = open.pop();
-    if (!at) return false;
-    const key = at.join();
-    if (seen.has(key)) continue;
-    seen.add(key);
-    // What is left of each is nothing, or a wildcard that may be nothing.
-    if (at.every((position, which) => /^\*?$/.test(texts[which]?.slice(position) ?? ''))) return true;
-    for (const next of stepsFrom(at, texts)) open.push(next);
-  }
-  return true;
+  const [start, end] = [longest(patterns.map((it) => it.start)), longest(patterns.map((it) => it.end))];
+  return patterns.every((pattern) => start.startsWith(pattern.start) && end.endsWith(pattern.end));
 }
 
-/** The positions after a wildcard that is taken for nothing, or after one more character of the text. */
-function stepsFrom(at: readonly number[], texts: readonly string[]): number[][] {
-  const skipped = at.flatMap((position, which) =>
-    texts[which]?.[position] === '*' ? [at.with(which, position + 1)] : [],
-  );
-  const wanted = new Set(at.map((position, which) => texts[which]?.[position]).filter((letter) => letter !== '*'));
-  const [letter, other] = wanted;
-  // At the end of one of them nothing may follow, and two letters are not the same. Wildcards alone are skipped.
-  if (letter === undefined || other !== undefined || wanted.size !== 1) return skipped;
-  return [...skipped, at.map((position, which) => (texts[which]?.[position] === '*' ? position : position + 1))];
-}
+const longest = (texts: readonly string[]) =>
+  texts.reduce((one, other) => (other.length > one.length ? other : one), '');

@@ -5,6 +5,8 @@ export interface Dialect {
   readonly indexHint: (index: string) => string;
   /** `FROM` clause for only those rows of `table` whose `column` is in the JSON array bound to `list`, found one by one. */
   readonly rowsIn: (table: string, column: string, list: string) => string;
+  /** Query for the texts in the JSON array bound to `list`, as `value`. None has more than 64 characters. */
+  readonly textsIn: (list: string) => string;
   /** Condition that a column contains a text, compared exactly. */
   readonly contains: (column: string, bind: string) => string;
   /** The larger of two values. */
@@ -31,6 +33,7 @@ export const sqlite: Dialect = {
   name: 'sqlite',
   indexHint: (index) => `INDEXED BY ${index}`,
   rowsIn: (table, column, list) => `json_each(${list}) AS listed CROSS JOIN ${table} ON ${column} = listed.value`,
+  textsIn: (list) => `SELECT value FROM json_each(${list})`,
   // LIKE also ignores case; with a million names it takes a fifth longer.
   contains: (column, bind) => `INSTR(${column}, ${bind}) > 0`,
   greatest: (one, other) => `MAX(${one}, ${other})`,
@@ -46,6 +49,7 @@ export const postgres: Dialect = {
   indexHint: () => '', // PostgreSQL chooses by statistics and needs no hint.
   rowsIn: (table, column, list) =>
     `json_array_elements_text(CAST(${list} AS json)) AS listed(value) JOIN ${table} ON ${column} = listed.value`,
+  textsIn: (list) => `SELECT value FROM json_array_elements_text(CAST(${list} AS json)) AS listed(value)`,
   contains: (column, bind) => `POSITION(${bind} IN ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
   upsertAdd: standardUpsertAdd,
@@ -55,13 +59,15 @@ export const postgres: Dialect = {
   forUpdate: 'FOR UPDATE',
 };
 
+const MYSQL_TEXT = 'CONVERT(listed.value USING utf8mb4) COLLATE utf8mb4_bin';
+const mysqlListed = (list: string) => `JSON_TABLE(${list}, '$[*]' COLUMNS (value VARCHAR(64) PATH '$')) AS listed`;
+
 /** MySQL and MariaDB. */
 export const mysql: Dialect = {
   name: 'mysql',
   indexHint: (index) => `FORCE INDEX (${index})`,
-  rowsIn: (table, column, list) =>
-    `JSON_TABLE(${list}, '$[*]' COLUMNS (value VARCHAR(64) PATH '$')) AS listed
-     JOIN ${table} ON ${column} = CONVERT(listed.value USING utf8mb4) COLLATE utf8mb4_bin`,
+  rowsIn: (table, column, list) => `${mysqlListed(list)} JOIN ${table} ON ${column} = ${MYSQL_TEXT}`,
+  textsIn: (list) => `SELECT ${MYSQL_TEXT} AS value FROM ${mysqlListed(list)}`,
   contains: (column, bind) => `LOCATE(${bind}, ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
   upsertAdd: (_table, _key, counts) =>

@@ -35,6 +35,7 @@ import {
 import { type FiguresOfPages, projectFigures } from './project-figures.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
+import { modelsKeyOf } from './token-policies.js';
 import { lockedToken, tokenByDigest, tokenById } from './tokens.js';
 import type { ListTotals } from './lists.js';
 
@@ -154,13 +155,17 @@ class SqlChangeTransaction implements ChangeTransaction {
 
   async insertProject(project: NewProject): Promise<void> {
     const { upstreamKey, ...shown } = project;
-    await PROJECTS.insert(this.#tx, { ...shown, ...this.#sealed(project.id, upstreamKey) });
+    await PROJECTS.insert(this.#tx, {
+      ...shown,
+      ...this.#sealed(project.id, upstreamKey),
+      modelsKey: modelsKeyOf(project.allow),
+    });
   }
 
   async updateProject(project: Project, upstreamKey: string | undefined): Promise<void> {
     const { id, ...written } = project;
     const sealed = upstreamKey === undefined ? {} : this.#sealed(id, upstreamKey);
-    await PROJECTS.update(this.#tx, { id }, { ...written, ...sealed });
+    await PROJECTS.update(this.#tx, { id }, { ...written, ...sealed, modelsKey: modelsKeyOf(project.allow) });
   }
 
   #sealed(projectId: string, upstreamKey: string) {
@@ -177,7 +182,11 @@ class SqlChangeTransaction implements ChangeTransaction {
   }
 
   async insertToken(token: NewToken): Promise<void> {
-    await TOKENS.insert(this.#tx, { ...token, nameFolded: (token.name ?? '').toLowerCase() });
+    await TOKENS.insert(this.#tx, {
+      ...token,
+      nameFolded: (token.name ?? '').toLowerCase(),
+      modelsKey: modelsKeyOf(token.allow),
+    });
   }
 
   async revokeToken(id: string, revocation: Revocation): Promise<void> {
@@ -189,7 +198,7 @@ class SqlChangeTransaction implements ChangeTransaction {
   }
 
   async restrictToken(id: string, { allow, limits }: Policies): Promise<void> {
-    await TOKENS.update(this.#tx, { id }, { allow, limits });
+    await TOKENS.update(this.#tx, { id }, { allow, limits, modelsKey: modelsKeyOf(allow) });
   }
 
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {

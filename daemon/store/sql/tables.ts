@@ -53,7 +53,10 @@ const sealedKey = {
   sealedWith: text('api_key_id'),
 };
 
-export const PROJECTS = new Table('projects', { ...project, ...sealedKey });
+/** Equal for equal lists of models, and '' without one (policies.ts). */
+const modelsKey = text('models_key');
+
+export const PROJECTS = new Table('projects', { ...project, ...sealedKey, modelsKey });
 export const PROJECT = columnList(project);
 export type ProjectColumns = RowOf<typeof project>;
 
@@ -87,6 +90,7 @@ export const TOKENS = new Table('tokens', {
   digest: text('digest'),
   /** The name in lower case, for searching. */
   nameFolded: text('name_folded'),
+  modelsKey,
   /** Units of the cap that are used or leased by live instances. */
   reserved: filledIn(number('reserved')),
 });

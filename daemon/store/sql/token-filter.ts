@@ -45,6 +45,7 @@ export function countIndexOf(filter: TokenFilter): string | null {
   if ((text ?? words) !== undefined) return isNothingElse && !isOfCap ? BY_NAME : BY_STATE;
   if (isOfTime) return idleSince === undefined ? BY_CREATION : BY_LAST_USE;
   if (projects) return OF_PROJECT; // The smallest index that contains the project.
+  if (filter.allows) return BY_STATE;
   return isNothingElse && isOfCap ? OF_CAP : null;
 }
 
@@ -116,7 +117,7 @@ export function idsOfTimes(
 
 const atMs = (moment: Moment, nowMs: number) => ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);
 
-function projectCondition({ among, isExcluded }: Selection<string>): [string, Bind] {
+export function projectCondition({ among, isExcluded }: Selection<string>): [string, Bind] {
   const bind = Object.fromEntries(among.map((id, i) => [`project_${i}`, id]));
   const ids = Object.keys(bind).map((name) => `$${name}`);
   if (ids.length === 1) return [`t.project_id ${isExcluded ? '<>' : '='} $project_0`, bind];

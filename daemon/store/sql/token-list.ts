@@ -10,7 +10,7 @@ import type {
 } from '../../core/ports.js';
 import type { TokenState } from '../../core/token.js';
 import type { Bind, Reader } from './database.js';
-import { afterPosition, type ListTotals, orderOf, pageOf } from './lists.js';
+import { afterPosition, Conditions, type ListTotals, orderOf, pageOf } from './lists.js';
 import { tokensInStates } from './population.js';
 import type { TokenColumns } from './tables.js';
 import {
@@ -18,11 +18,12 @@ import {
   type DeterminedFilter,
   idsOfTimes,
   pageIndexOf,
+  projectCondition,
   selected,
   tokenConditions,
 } from './token-filter.js';
 import { idsWithText, longestText } from './token-filter.js';
-import { usableBy } from './token-policies.js';
+import { idsOfUsable, type Usable, usableBy } from './token-policies.js';
 import { useCondition, useQueries } from './token-use.js';
 import { ROW_COLUMNS, rowOf, type TokenRowColumns } from './tokens.js';
 
@@ -42,7 +43,7 @@ export async function listTokens(
   nowMs: number,
   totals: ListTotals | null,
 ): Promise<PageOf<TokenRow>> {
-  const filter = { ...given, usable: await usableBy(on, given) };
+  const filter = { ...given, usable: await usableIn(on, given) };
   let few: Promise<Few | null> | undefined;
   const findFewOnce = () => (few ??= findFew(on, filter, nowMs));
   const listed = (of: Pick<Listing, 'field' | 'descending' | 'page' | 'states' | 'total'>) =>
@@ -51,6 +52,13 @@ export async function listTokens(
   return liveFirst(page, descending, ({ isLive, ...part }) =>
     listed({ ...part, field: 'expires_at', states: selected(filter.states, isLive) }),
   );
+}
+
+async function usableIn(on: Reader, { allows, projects }: TokenFilter): Promise<Usable | null> {
+  if (!allows) return null;
+  const among = new Conditions();
+  if (projects && !projects.isExcluded) among.and(...projectCondition(projects));
+  return usableBy(on, allows, among);
 }
 
 /** IDs of all matches of a part of the filter, if they are few. */
@@ -99,7 +107,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
     hint: by(pageIndexOf(filter, column)),
     countHint: by(countIndexOf(given)),
     found,
-    total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, given, nowMs),
+    total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
     totals: totals && ((count) => totals.current(JSON.stringify(given), count)),
     rowOf,
     positionOf: (row) => ({ value: row[column], id: row.id }),
@@ -128,9 +136,16 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   return rows.length > page.limit ? rows.map(({ id }) => id) : null;
 }
 
-/** A faster total for a filter on states or use alone. */
-function countOf(on: Reader, filter: TokenFilter, nowMs: number): (() => Promise<number>) | undefined {
+/** A faster total for a filter on states, use or models that must be allowed alone. */
+function countOf(
+  on: Reader,
+  { usable, ...filter }: DeterminedFilter,
+  nowMs: number,
+): (() => Promise<number>) | undefined {
   const { states, errorsOver, models, ...rest } = filter;
+  if (usable && Object.values({ ...filter, allows: undefined }).every((v) => v === undefined)) {
+    return () => Promise.resolve(usable.tokens);
+  }
   const [used, ...more] = useQueries({ errorsOver, models }, nowMs, on.dialect);
   if (
     used &&
@@ -171,10 +186,13 @@ async function findFew(on: Reader, filter: DeterminedFilter, nowMs: number): Pro
   const ofTimes = times && (await idsIfFew(on, times.sql, times.bind));
   if (ofTimes) return { ids: ofTimes, rest: filter };
   const text = longestText(filter);
-  if (text === undefined) return null;
-  const { sql, bind } = idsWithText(text, on.dialect, FEW + 1);
+  const withText = text === undefined ? null : idsWithText(text, on.dialect, FEW + 1);
+  const ofText = withText && (await idsIfFew(on, withText.sql, withText.bind));
+  if (ofText) return { ids: ofText, rest: filter };
+  if (!filter.usable || filter.usable.tokens > FEW) return null;
+  const { sql, bind } = idsOfUsable(filter.usable, on.dialect);
   const ids = await idsIfFew(on, sql, bind);
-  return ids && { ids, rest: filter };
+  return ids && { ids, rest: { ...filter, usable: null } };
 }
 
 async function idsIfFew(on: Reader, sql: string, bind: Bind): Promise<string[] | null> {

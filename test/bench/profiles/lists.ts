@@ -3,8 +3,9 @@
  * with their counts, and the top rows. On each database that is installed; with LISTS_DATABASE on that one only, with
  * LISTS_PAGE only the pages whose name matches that pattern.
  */
-import { TOKEN_SORT_FIELDS } from '../../../daemon/api/vocabulary.js';
+import { type Allow, TOKEN_SORT_FIELDS } from '../../../daemon/api/vocabulary.js';
 import { DAY_MS, firstIdOf, HOUR_MS, MINUTE_MS } from '../../../daemon/core/usage.js';
+import { modelsKeyOf } from '../../../daemon/store/sql/token-policies.js';
 import { projectFigures } from '../../../daemon/store/sql/project-figures.js';
 import { USAGE_TIMES } from '../../../daemon/store/sql/tables.js';
 import { canaryEncryptionKey } from '../../support/canaries.js';
@@ -122,6 +123,11 @@ function pages(): Record<string, { path: string; atMost: number }> {
     'idle:>30d, of 8 %': 'idle_over=30d',
     'created:<1h, of 8 %': 'created_after=1h',
     'created:<1d, of 38 %': 'created_after=1d',
+    'allows:gpt-5-mini, of 89 %': 'allows=gpt-5-mini',
+    'allows:!gpt-5-mini, of 11 %': 'allows=!gpt-5-mini',
+    'allows:!gpt-5-mini,claude-4, of 1 %': 'allows=!gpt-5-mini,claude-4',
+    'allows:!*, of none': 'allows=!*',
+    'limited:yes, of 1 %': 'limited=true',
   };
   const all: Record<string, { path: string; atMost: number }> = {};
   for (const [what, filter] of Object.entries(filters)) {
@@ -166,18 +172,20 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   const nowMs = Date.now();
   // As literals, and not through the writer of SQLite, which keeps statements: thousands of bind values take much longer.
   const sequelize = await database.loadSequelize();
-  const insert = (into: string, rows: readonly (string | number | boolean)[][]) => {
+  const insert = (into: string, rows: readonly (string | number | boolean | null)[][]) => {
     const values = rows.map((row) => `(${row.map((v) => (typeof v === 'string' ? `'${v}'` : String(v))).join(', ')})`);
     return sequelize.query(`INSERT INTO ${into} VALUES ${values.join(', ')}`);
   };
   const all = <T>(count: number, of: (n: number) => T) => Array.from({ length: count }, (_, n) => of(n));
   const projects = all(PROJECT_COUNT, (n) => {
     const key = ['', '', '', 'bearer', 'off'];
-    return [idOf('b', n), `project ${n}`, n % 10 > 0, ...key, nowMs - n, nowMs];
+    const allow = n % 20 === 0 ? { models: ['gpt-*', 'claude-*', 'rare-*'] } : null;
+    const policies = [allow && JSON.stringify(allow), modelsKeyOf(allow)];
+    return [idOf('b', n), `project ${n}`, n % 10 > 0, ...key, nowMs - n, nowMs, ...policies];
   });
   await inParts(projects, (rows) =>
     insert(
-      'projects (id, name, is_active, api_key, api_key_id, api_key_hint, upstream_auth, missing_usage, created_at, updated_at)',
+      'projects (id, name, is_active, api_key, api_key_id, api_key_hint, upstream_auth, missing_usage, created_at, updated_at, allow, models_key)',
       rows,
     ),
   );
@@ -190,11 +198,20 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
     const expiresMs = nowMs + Math.floor((spread(n + 2) - 0.5) * 20 * DAY_MS);
     const name = `CI job ${n}`;
     const values = [idOf('a', n), `digest ${n}`, idOf('b', n % PROJECT_COUNT), name, name.toLowerCase()];
-    return [...values, n % 50 === 1 ? 0 : usedMs, n % 7 > 0, expiresMs, createdMs, cap, n % 101, 0, 'sk-wt-0000…0000'];
+    const allow = allowOf(n);
+    const policies = [
+      allow && JSON.stringify(allow),
+      modelsKeyOf(allow),
+      n % 100 === 50 ? '{"requests_per_minute":60}' : null,
+    ];
+    return [
+      ...[...values, n % 50 === 1 ? 0 : usedMs, n % 7 > 0, expiresMs, createdMs, cap, n % 101, 0, 'sk-wt-0000…0000'],
+      ...policies,
+    ];
   });
   await inParts(tokens, (rows) =>
     insert(
-      'tokens (id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated)',
+      'tokens (id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated, allow, models_key, limits)',
       rows,
     ),
   );
@@ -261,6 +278,14 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
   if (database.dialect.name === 'postgres') await (await database.loadSequelize()).query('ANALYZE');
   if (isMysql)
     await (await database.loadSequelize()).query('ANALYZE TABLE tokens, usage_hourly, usage_sums, usage_minutes');
+}
+
+/** A third of the tokens may use all models, a tenth has a list of its own each, and the others have one of a few. */
+function allowOf(n: number): Allow | null {
+  if (n % 100 === 9) return { models: ['rare-*'] };
+  if (n % 10 === 9) return { models: ['claude-*'] };
+  if (n % 10 === 8) return { models: [`own-${n}`, 'gpt-5-mini'] };
+  return n % 3 === 0 ? null : { models: ['gpt-*', ...['o3', 'o4-mini'].slice(n % 3)] };
 }
 
 /** An ID of its own for each number, in no order. */

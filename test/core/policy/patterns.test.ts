@@ -70,8 +70,8 @@ describe('a pattern', () => {
   it('is compared with hostile others in bounded time', () => {
     const hostile = ['a*', 'b*', 'c*'].map((part) => new Pattern(`*${part.repeat(99)}`));
     const began = process.cpuUsage();
-    haveCommonText(hostile);
-    expect(process.cpuUsage(began).user / 1_000, 'ms').to.be.lessThan(10_000);
+    for (let n = 0; n < 10_000; n++) expect(haveCommonText(hostile)).to.equal(true);
+    expect(process.cpuUsage(began).user / 1_000, 'ms').to.be.lessThan(1_000);
   });
 
   it('takes no longer for a hostile text', () => {

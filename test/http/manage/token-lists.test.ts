@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { WireProject, WireToken } from '../../../daemon/api/contract.js';
+import { addTokens } from '../../faults/support/add-tokens.js';
 import { daemonForSuite, startDaemon } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { bodyOf, pagesOf, problemOf, write } from '../../support/management.js';
@@ -398,6 +399,21 @@ describe('the list of tokens', () => {
       expect(problemOf(answer, 400, 'invalid_request')).to.equal(
         'active_only and state contradict each other: give only one of them',
       );
+    });
+
+    it('models among more lists than are compared, unless the projects have fewer', async function () {
+      this.timeout(60_000);
+      const own = await startDaemon();
+      const [many, few] = [await own.createProject(), await own.createProject()];
+      const { id } = await own.createToken(few.id, { allow: { models: ['gpt-*'] } });
+      await addTokens(own, many.id, 100_000, { modelsKey: 'i' });
+      const error = problemOf(await own.manage('GET', '/manage/tokens?allows=gpt-5'), 400, 'invalid_request');
+      expect(error).to.equal(
+        'allows: these tokens have more than 100000 different lists of models; name some projects in project_id',
+      );
+      const found = await bodyOf<WireToken[]>(own.manage('GET', `/manage/tokens?allows=gpt-5&project_id=${few.id}`));
+      expect(found.map((token) => token.id)).to.deep.equal([id]);
+      await own.stop();
     });
 
     describe('a cursor', () => {
