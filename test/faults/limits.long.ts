@@ -1,4 +1,5 @@
 /** Limits in real time, and after very many requests. The judge is the log of the provider. */
+import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'chai';
 import { DaemonGroup } from '../support/daemon-group.js';
@@ -7,7 +8,7 @@ import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-se
 import { eventually } from '../support/eventually.js';
 import { Fleet } from '../support/fleet.js';
 import { type Arrival, arrivalOf, mostOnTheWayInAMinute, randomFrom, sentAt } from '../support/limit-histories.js';
-import { json, type Provider, startProvider } from '../support/provider.js';
+import { json, type Provider, type Received, startProvider } from '../support/provider.js';
 import { LENIENT_REDIS_TIMEOUT_MS, TestRedis, WITHOUT_REDIS } from '../support/redis.js';
 import { hasCountedLimits } from '../support/redis-time.js';
 
@@ -15,6 +16,7 @@ const LIMIT = 30;
 const RUN_MS = 95_000;
 const ENDINGS = 10_000;
 const SLOTS = 4;
+const asked = { method: 'POST', body: '{"model":"gpt-5-mini"}', headers: { 'content-type': 'application/json' } };
 
 const why = WITHOUT.postgres || WITHOUT.mysql || WITHOUT_REDIS;
 
@@ -59,32 +61,96 @@ describe(`limits in real time${why}`, function () {
   });
 });
 
-/** Requests that end in all ways, until so many have reached the provider. */
-async function endRandomly(daemons: readonly TestDaemon[], provider: Provider, secret: string): Promise<number> {
+/** What is at the provider: from when a request arrives until the provider or its client ends it. Only then may its slot be free. */
+class AtProvider {
+  readonly #open = new Set<string>();
+  readonly #left = new Set<string>();
+  arrived = 0;
+  most = 0;
+
+  arrives({ url }: Pick<Received, 'url'>): void {
+    this.arrived += 1;
+    if (!this.#left.has(url)) this.#open.add(url);
+    this.most = Math.max(this.most, this.#open.size);
+  }
+
+  ends({ url }: Pick<Received, 'url'>): void {
+    this.#open.delete(url);
+  }
+
+  isLeft(url: string): void {
+    this.#left.add(url);
+    this.#open.delete(url);
+  }
+}
+
+/** Requests that end in all ways, until so many have reached the provider. @returns how they ended for the clients, and how many were there at once. */
+async function endRandomly(daemons: readonly TestDaemon[], provider: Provider, secret: string) {
   const random = randomFrom(1);
-  const seen = { open: 0, most: 0 };
-  provider.answer = async (_req, res) => {
-    seen.open += 1;
-    seen.most = Math.max(seen.most, seen.open);
-    res.on('close', () => (seen.open -= 1));
+  const there = new AtProvider();
+  provider.onHead = (received) => {
+    there.arrives(received);
+  };
+  provider.answer = async (_req, res, received) => {
     await sleep(random() * 5);
     const ending = random();
-    if (ending < 0.2) res.destroy();
-    else if (ending < 0.4) {
+    if (ending >= 0.2 && ending < 0.4) {
       res.writeHead(200, { 'content-length': '100' }).write('x');
-      setTimeout(() => res.destroy(), 2);
-    } else json(res, ending < 0.6 ? 500 : 200, {});
+      await sleep(2);
+    }
+    there.ends(received);
+    if (ending < 0.4) res.destroy();
+    else json(res, ending < 0.6 ? 500 : 200, {});
   };
-  const client = async (n: number) => {
-    while (provider.received.length < ENDINGS) {
+  const endings: Record<string, number> = {};
+  let sent = 0;
+  const client = async () => {
+    while (there.arrived < ENDINGS) {
+      const n = sent++;
+      const url = `/v1/chat/completions?n=${n}`;
       const signal = random() < 0.3 ? AbortSignal.timeout(1 + Math.floor(random() * 8)) : null;
-      const init = { method: 'POST', body: '{"model":"gpt-5-mini"}', headers: { 'content-type': 'application/json' } };
-      const asked = daemons[n % daemons.length]!.call(secret, '/v1/chat/completions', { ...init, signal });
-      await asked.then((response) => response.arrayBuffer()).catch(() => undefined);
+      // Before fetch knows.
+      signal?.addEventListener('abort', () => {
+        there.isLeft(url);
+      });
+      const ending = await daemons[n % daemons.length]!.call(secret, url, { ...asked, signal }).then(
+        async (response) =>
+          response.arrayBuffer().then(
+            () => String(response.status),
+            () => (signal?.aborted ? 'left' : 'cut'),
+          ),
+        () => (signal?.aborted ? 'left' : 'lost'),
+      );
+      endings[ending] = (endings[ending] ?? 0) + 1;
+      if (ending === '429') await sleep(5);
     }
   };
-  await Promise.all(Array.from({ length: 2 * SLOTS }, (_, n) => client(n)));
-  return seen.most;
+  await Promise.all(Array.from({ length: 2 * SLOTS }, client));
+  return { endings, most: there.most };
+}
+
+/** Each instance says that all slots are free, and as many requests at once reach the provider, and no more. */
+async function expectAllFree(daemons: readonly TestDaemon[], provider: Provider, secret: string): Promise<void> {
+  await eventually('all slots are free', async () => {
+    const answers = await Promise.all(daemons.map(async (daemon) => (await daemon.call(secret, '/token/self')).json()));
+    return answers.every(
+      (it) => (it as { limits: { concurrent: { remaining: number } } }).limits.concurrent.remaining === SLOTS,
+    );
+  });
+  const held: ServerResponse[] = [];
+  provider.answer = (_req, res) => void held.push(res);
+  let refused = 0;
+  const responses = Array.from({ length: 2 * SLOTS }, async (_, n) => {
+    const response = await daemons[n % daemons.length]!.call(secret, '/v1/chat/completions', asked);
+    await response.arrayBuffer();
+    if (response.status === 429) refused += 1;
+    return response.status;
+  });
+  await eventually('each is there or refused', () => held.length + refused === 2 * SLOTS);
+  expect(held).to.have.length(SLOTS);
+  for (const res of held) json(res, 200, {});
+  const statuses = await Promise.all(responses);
+  expect(statuses.filter((status) => status === 200)).to.have.length(SLOTS);
 }
 
 describe(`${ENDINGS} requests that end in all ways`, function () {
@@ -94,16 +160,10 @@ describe(`${ENDINGS} requests that end in all ways`, function () {
     const project = await daemons[0]!.createProject();
     const limits = { concurrent: SLOTS, requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000 };
     const { token } = await daemons[0]!.createToken(project.id, { limits });
-    // The provider may see the end of a request after the daemon did.
-    expect(await endRandomly(daemons, provider, token)).to.be.within(SLOTS, 2 * SLOTS);
-    await eventually('all slots are free', async () => {
-      const answers = await Promise.all(
-        daemons.map(async (daemon) => (await daemon.call(token, '/token/self')).json()),
-      );
-      return answers.every(
-        (it) => (it as { limits: { concurrent: { remaining: number } } }).limits.concurrent.remaining === SLOTS,
-      );
-    });
+    const { endings, most } = await endRandomly(daemons, provider, token);
+    expect(most).to.equal(SLOTS);
+    expect(endings).to.include.all.keys('200', '429', '500', '502', 'cut', 'left').and.not.to.have.property('lost');
+    await expectAllFree(daemons, provider, token);
   };
 
   it('leave all slots free with three workers', async () => {
