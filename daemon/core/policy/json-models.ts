@@ -134,7 +134,7 @@ export class JsonModels {
 
   add(bytes: Buffer, from = 0, to = bytes.length): void {
     if (this.problem !== null) return;
-    if (!this.#isUtf8(bytes.subarray(from, to))) {
+    if (!this.#isUtf8(from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to))) {
       this.#fail('the body is not JSON in UTF-8');
       return;
     }

@@ -31,12 +31,16 @@ export interface AskedHead {
 export class Asked {
   readonly head: AskedHead;
   readonly facts: AskedFacts;
+  /** What its type says that the body is; null if it cannot be read. */
+  readonly bodyKind: 'json' | 'form' | null;
   /** The body, as far as it was read; null until then. */
   body: BodyModels | null = null;
 
   constructor(head: AskedHead) {
-    const { method, target, isHandshake, hasBody } = head;
+    const { method, target, isHandshake, hasBody, contentTypes } = head;
+    const [type] = contentTypes;
     this.head = head;
+    this.bodyKind = isJson(type) ? 'json' : boundaryOf(type ?? '') === null ? null : 'form';
     this.facts = factsOf(`${isHandshake ? 'W' : ''}${hasBody ? 'B' : ''} ${method} ${target}`);
   }
 }
@@ -129,11 +133,11 @@ export class Policy {
   }
 
   /** What must be read of a request's body before it is forwarded; null: nothing. Call it for a request whose head is allowed. */
-  readerFor({ head, facts }: Asked): BodyModels | null {
+  readerFor({ head, facts, bodyKind }: Asked): BodyModels | null {
     if (!head.hasBody || !this.#reads(facts.route)) return null;
+    if (bodyKind === 'json') return new JsonModels({ models: this.#models.length > 0, isMessage: false });
     const boundary = boundaryOf(head.contentTypes[0] ?? '');
-    if (boundary !== null) return new FormModels(boundary);
-    return isJson(head.contentTypes[0]) ? new JsonModels({ models: this.#models.length > 0, isMessage: false }) : null;
+    return boundary === null ? null : new FormModels(boundary);
   }
 
   /** The reader for a message on a WebSocket; null: nothing has to be read. */
@@ -217,13 +221,12 @@ export class Policy {
     return () => notNamed(list.entries);
   }
 
-  #whyUnreadable({ head, facts: { route } }: Asked): PolicyReason | null {
+  #whyUnreadable({ head, facts: { route }, bodyKind }: Asked): PolicyReason | null {
     if (head.contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding)))
       return () =>
         new Refusal('unsupported_media_type', 'the body must not be compressed, because the token is restricted');
     if (head.contentTypes.length > 1) return () => invalid('the request has more than one Content-Type header');
-    const [type] = head.contentTypes;
-    if (isJson(type) || boundaryOf(type ?? '') !== null) return null;
+    if (bodyKind !== null) return null;
     const isRead = route.mustNameModel || mayRunInBackground(route);
     return isRead
       ? () => new Refusal('unsupported_media_type', 'the body must be JSON in UTF-8, or a multipart form')
