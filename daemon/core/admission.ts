@@ -315,7 +315,8 @@ export class Admission {
       return true;
     };
     isAllowed(); // Before the limits.
-    const kind = { isRequest: true, runsModel: !isRead };
+    // Each response is settled, in turn: one that took nothing would be settled with what another has taken.
+    const kind = { isRequest: true, runsModel: true };
     return this.#drawUntil(pass, kind, () => isAllowed() && this.#tryDraw(pass, isRead, false));
   }
 

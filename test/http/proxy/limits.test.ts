@@ -163,6 +163,32 @@ describe('limits of a token and its project', () => {
     realtime.close();
   });
 
+  it('charges each response on a WebSocket, also after one for which nothing is generated', async () => {
+    const other = await ProxyFixture.open({ COUNT_READS: 'false' });
+    const realtime = new Realtime(other.provider);
+    try {
+      const token = await other.daemon.createToken(other.project.id, { limits: { tokens_per_minute: 10_000 } });
+      const { client, socket } = await realtime.begin(other.daemon.url, token.token, { target: '/v1/responses' });
+      let asked = 0;
+      socket.on('message', () => (asked += 1));
+      const completed = (total_tokens: number) => {
+        socket.send('{"type":"response.created","response":{}}');
+        socket.send(JSON.stringify({ type: 'response.completed', response: { usage: { total_tokens } } }));
+      };
+      client.send('{"type":"response.create","generate":false}');
+      client.send('{"type":"response.create"}');
+      await eventually('both are asked for', () => asked === 2);
+      completed(1);
+      completed(5_000);
+      await eventually('both are recorded', () => other.daemon.ended.length === 2);
+      const held = (await (await other.daemon.call(token.token, '/token/self')).json()) as { limits: object };
+      expect(held.limits).to.deep.include({ tokens_per_minute: { limit: 10_000, remaining: 4_999 } });
+    } finally {
+      realtime.close();
+      await other.close();
+    }
+  });
+
   it('gives back what a large request took whose model turns out to be forbidden', async () => {
     const limits = { requests_per_minute: 1, concurrent: 1, tokens_per_minute: 1_000 };
     const token = await tokenWith(limits, { allow: { models: ['gpt-5-mini'] } });
