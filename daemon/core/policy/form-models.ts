@@ -14,6 +14,7 @@ const LINE_END = '\r\n';
 const END_OF_HEADER = Buffer.from('\r\n\r\n');
 const HEADER = /^(content-disposition|content-type|content-length|content-transfer-encoding): *(.*)$/i;
 const DISPOSITION = /^form-data((?: *; *(?:name|filename)="[^"\\]*"| *; *filename\*=[^\s;"]+)+)$/i;
+const PARAMETER = /; *([a-z*]+)=(?:"([^"]*)"|[^\s;"]+)/gi;
 const PLAIN_NAME = /^[\x20-\x24\x26-\x5b\x5d-\x7e]*$/;
 const IS_TEXT = /^text\/plain(?: *; *charset="?(?:utf-8|us-ascii)"?)?$/i;
 
@@ -132,12 +133,14 @@ export class FormModels {
       fields.set(name.toLowerCase(), value.trim());
     }
     const parameters = DISPOSITION.exec(fields.get('content-disposition') ?? '')?.[1] ?? '';
-    const [named, ...more] = Array.from(parameters.matchAll(/; *name="([^"]*)"/gi), ([, name = '']) => name);
+    // In turn: the name of a file may look like a parameter.
+    const read = Array.from(parameters.matchAll(PARAMETER), ([, key = '', value = '']) => ({ key, value }));
+    const [named, ...more] = read.filter(({ key }) => /^name$/i.test(key)).map(({ value }) => value);
     if (named === undefined || more.length > 0 || !PLAIN_NAME.test(named)) {
       this.#fail();
       return;
     }
-    this.#beginPart(named, fields, /; *filename/i.test(parameters));
+    this.#beginPart(named, fields, read.length > 1);
   }
 
   #beginPart(named: string, fields: ReadonlyMap<string, string>, isFile: boolean): void {

@@ -11,7 +11,7 @@ import { Refusal, unavailable } from '../refusal.js';
 import { boundaryOf, FormModels } from './form-models.js';
 import { JsonModels, plainKey } from './json-models.js';
 import { Pattern } from './pattern.js';
-import { Route, RouteList } from './routes.js';
+import { Route, RouteList, withoutParameters } from './routes.js';
 
 /** The head of a request, as far as policies depend on it. */
 export interface AskedHead {
@@ -161,10 +161,10 @@ export class Policy {
   #againstRoute({ head, facts }: Asked): PolicyReason | null {
     const { route, problem } = facts;
     if (problem !== null) return () => invalid(problem);
+    if (head.overridesMethod) return () => invalid('a header asks for another method than that of the request');
     const escaped = this.#refusesEscapes ? this.#escapeOf(route) : null;
     if (escaped) return escaped;
     for (const list of this.#routes) {
-      if (head.overridesMethod) return () => invalid('a header asks for another method than that of the request');
       const isAllowed = list.allows(route);
       if (isAllowed === null) return () => invalid('the path may be read in two ways: send it decoded');
       if (!isAllowed) return () => notAllowed('route', list.entries);
@@ -257,13 +257,15 @@ const isJson = (contentType = '') => JSON_TYPE.test(contentType);
 const JSON_TYPE = /^(?:application\/(?:[\w.-]+\+)?json *(?:; *charset="?utf-?8"? *)?|)$/i;
 
 /** Whether a body may ask for a response in the background. */
-const mayRunInBackground = ({ method, mayBeResponses, isHandshake }: Route) =>
-  method === 'POST' && !isHandshake && mayBeResponses;
+const mayRunInBackground = ({ method, takesBackground, isHandshake }: Route) =>
+  method === 'POST' && !isHandshake && takesBackground;
 
 const NONE = { models: [] as readonly string[], problem: null as string | null };
 
 /** Parameters of a query that name a model. */
 const IN_QUERY: ReadonlySet<string> = new Set(['model', 'deployment']);
+/** Those that Google and some frameworks read in place of the method and the headers. */
+const METHOD_IN_QUERY: ReadonlySet<string> = new Set(['$httpmethod', '$httpheaders', '_method']);
 
 function modelsInQuery(query: string): typeof NONE {
   const models: string[] = [];
@@ -274,6 +276,7 @@ function modelsInQuery(query: string): typeof NONE {
     const key = decoded(name);
     if (key === null) return invalid;
     const plain = plainKey(key);
+    if (METHOD_IN_QUERY.has(plain)) return { models, problem: 'the query asks for another method or other headers' };
     if (!IN_QUERY.has(plain)) continue;
     const model = decoded(equals === -1 ? '' : part.slice(equals + 1));
     if (model === null) return invalid;
@@ -298,14 +301,20 @@ function modelsInPath(form: string, method: string): string[] {
   const models: string[] = [];
   for (const [, kind = '', name = ''] of form.matchAll(IN_PATH)) {
     if (isRead && !/^deployments$/i.test(kind)) continue;
-    const colon = /models$/i.test(kind) ? name.lastIndexOf(':') : -1;
+    const colon = BEFORE_COLON.test(kind) ? name.lastIndexOf(':') : -1;
+    if (colon === -1 && ONLY_BEFORE_COLON.test(kind)) continue;
     models.push(colon === -1 ? name : name.slice(0, colon));
+    const stripped = withoutParameters(name);
+    if (stripped !== name) models.push(stripped);
   }
   return models;
 }
 
-/** With the parameters of a segment, which some servers drop. */
-const IN_PATH = /\/(models|tunedModels|deployments|engines|model)(?:;[^/]*)?\/([^/]+)/gi;
+/** With the parameters of a segment, which some servers drop, as they merge slashes. */
+const IN_PATH = /\/(models|tunedModels|dynamic|endpoints|deployments|engines|model)(?:;[^/]*)?\/+([^/]+)/gi;
+/** Google's, which a method follows. */
+const BEFORE_COLON = /^(?:models|tunedModels|dynamic|endpoints)$/i;
+const ONLY_BEFORE_COLON = /^(?:dynamic|endpoints)$/i;
 
 function isUtf8(form: string): boolean {
   try {

@@ -31,8 +31,8 @@ export class Route {
   readonly isHandshake: boolean;
   /** The path as it was sent, and decoded. */
   readonly forms: readonly Form[];
-  /** Whether it is one of the Responses API, also on a WebSocket; one server or another might take it for that. */
-  readonly mayBeResponses: boolean;
+  /** Whether its body may ask for a response in the background; one server or another might take it for such a route. */
+  readonly takesBackground: boolean;
   /** Whether its request must name a model. */
   readonly mustNameModel: boolean;
   /** Whether it is not known from the request which models run. */
@@ -47,7 +47,7 @@ export class Route {
       const escape = escapeIn(method, form);
       return { path: form, escape, presets: presetsOf(asked, form, escape) };
     });
-    this.mayBeResponses = forms.some(isResponses);
+    this.takesBackground = forms.some((form) => isResponses(form) || isInteractions(form));
     this.mustNameModel = !isHandshake && forms.some((form) => runsModel(method, form) && !runsNone(form));
     // On the WebSocket of the Responses API each message names its model.
     this.isUncheckable = isHandshake
@@ -158,12 +158,16 @@ const ESCAPES: readonly Escape[] = [
   escape('POST */realtime/client_secrets', 'realtime/client_secrets', true),
   escape('POST */realtime/*/client_secrets', '/client_secrets', true),
   escape('POST */realtime/sessions', 'realtime/sessions', true),
+  escape('POST */realtimeapi/sessions', 'realtimeapi/sessions', true),
+  escape('POST */auth_tokens', 'auth_tokens', true),
   escape('POST */realtime/transcription_sessions', 'realtime/transcription_sessions', true),
   escape('POST */realtime/calls*', 'realtime/calls', true),
   escape('POST */realtime/*/calls*', '/calls', true),
   escape('* */chatkit/sessions*', 'chatkit/sessions', true),
   escape('* */messages/batches*', 'messages/batches', true),
   escape('POST */batches', 'batches', true),
+  escape('POST */batch/jobs', 'batch/jobs', true),
+  escape('POST */batchpredictionjobs', 'batchPredictionJobs', true),
   escape('* */fine_tuning/*', 'fine_tuning'),
   escape('* */fine_tuning', 'fine_tuning'),
   escape('* */evals*', 'evals', true),
@@ -181,19 +185,29 @@ function escapeIn(method: string, form: string): Escape | null {
   return ESCAPES.find(({ pattern }) => matches(pattern, method, plain)) ?? null;
 }
 
-/** In lower case, without what some servers strip: parameters of segments, and slashes at the end. */
+/** In lower case, without what some servers strip: a query, parameters of segments, and slashes at the end. */
 function plainPath(form: string): string {
-  const plain = form.toLowerCase().replace(PARAMETERS, '');
+  const plain = withoutParameters(form.toLowerCase().replace(QUERY, ''));
   // Not by a pattern: it would take time that grows with the square of the number of slashes.
   let end = plain.length;
   while (plain[end - 1] === '/') end -= 1;
   return plain.slice(0, end);
 }
 
-const PARAMETERS = /;[^/]*/g;
+/** One that was encoded, and is there when a server decodes the path. */
+const QUERY = /[?#].*/s;
+/** What some servers strip from a segment. */
+const PARAMETERS = /[\0-\x20;?#][^/]*/g;
+
+export const withoutParameters = (form: string) => form.replace(PARAMETERS, '');
 
 /** The Responses API, which can run a model in the background, and on a WebSocket. */
 const isResponses = (form: string): boolean => plainPath(form).endsWith('/responses');
+/** Google's API that can do so. */
+const isInteractions = (form: string): boolean => plainPath(form).endsWith('/interactions');
+
+/** Whether one server or another might take a path, as it was sent, for the Responses API. */
+export const mayBeResponses = (path: string): boolean => percentDecodedForms(path).some(isResponses);
 
 // ---- lists
 

@@ -238,8 +238,11 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     try {
       admission.checkBody(pass, this);
     } catch (error) {
-      admission.takeBack(pass);
-      this.record.isUse = false;
+      // A provider that responds to a part of the request has been used.
+      if (this.record.respondedAtMs === null) {
+        admission.takeBack(pass);
+        this.record.isUse = false;
+      }
       throw error;
     }
   }

@@ -6,6 +6,7 @@ import type { ProviderMessage } from '../../core/content/provider-messages.js';
 import { NO_READINGS, type Readings } from '../../core/content/readings.js';
 import { addedUsage } from '../../core/content/token-counts.js';
 import type { BodyModels } from '../../core/policy/policy.js';
+import { mayBeResponses } from '../../core/policy/routes.js';
 import type { ModelUsage, Outcome } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
@@ -21,7 +22,7 @@ const MAX_OPEN = 64;
 const MAX_UNASKED = 8;
 
 /** The Responses API on a WebSocket: only what the client asks for costs a use, and each message must have a type. */
-export const isOfResponses = (target: string): boolean => /\/responses\/?$/.test(pathOf(target));
+export const isOfResponses = (target: string): boolean => mayBeResponses(pathOf(target));
 /** Whether the messages are those of OpenAI's APIs, which report errors by a message. */
 export const reportsErrors = (target: string): boolean => /\/(?:responses|realtime)\/?$/.test(pathOf(target));
 
@@ -189,7 +190,7 @@ export class WebSocketUses {
   #draw(isRead: boolean): undefined | Promise<void> {
     const { pass } = this.#record;
     const { admission, live } = this.#options;
-    return pass ? admission.draw(pass, isRead && !live.current.countReads, false, !isRead) : undefined;
+    return pass ? admission.draw(pass, isRead && !live.current.countReads, false, true) : undefined;
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {

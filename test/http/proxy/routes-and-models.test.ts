@@ -1,5 +1,6 @@
 /** Which routes and models a token may use. The judge is what the provider has received completely. */
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { Allow } from '../../../daemon/api/vocabulary.js';
@@ -146,6 +147,10 @@ describe('routes and models', function () {
       [["Content-Disposition: form-data; name*=utf-8''model", 'gpt-5']],
       [['Content-Disposition: form-data; name="mod%65l"', 'gpt-5']],
       [['Content-Disposition: form-data; name="x"; name="model"', 'gpt-5']],
+      [
+        ['Content-Disposition: form-data; filename="; name="; name="model"', 'other'],
+        [named('model'), 'gpt-5'],
+      ],
       [[`${named('x')}\r\n${named('model')}`, 'gpt-5']],
       [[`${named('x')}\r\n folded`, 'gpt-5']],
       [[`${named('model')}\r\nContent-Transfer-Encoding: base64`, 'Z3B0LTU=']],
@@ -156,6 +161,34 @@ describe('routes and models', function () {
     const cut = form([FILE, [named('model'), 'gpt-5']]).slice(0, -6);
     await refused(send('POST /v1/audio/transcriptions', cut, FORM_TYPE), 400, 'invalid_request');
     await refused(send('POST /v1/x', `{"model":"gpt-5"}`, FORM_TYPE), 400, 'invalid_request');
+  });
+
+  it('are refused if the request asks for another method, also with a list of models or a cap only', async () => {
+    for (const terms of [{ allow: { models: ['gpt-5-mini'] } }, { max_requests: 5 }]) {
+      scene.token = await scene.daemon.createToken(scene.project.id, terms);
+      for (const route of ['GET /v1beta/models/gemini-pro:generateContent', 'GET /v1/batches']) {
+        const override = { 'X-HTTP-Method-Override': 'POST' };
+        await refused(send(route, '{}', override), 400, 'invalid_request');
+        await refused(send(route, null, override), 400, 'invalid_request');
+        await refused(send(`${route}?%24httpMethod=POST`), 400, 'invalid_request');
+        await refused(send(`${route}?$httpHeaders=X-HTTP-Method-Override:POST`), 400, 'invalid_request');
+      }
+    }
+  });
+
+  it('are those of a path in each form that a server may take it for', async () => {
+    await restrict({ models: ['gpt-5-mini', '*-flash'] });
+    for (const path of [
+      '/v1/deployments/gpt-5;-flash/chat/completions',
+      '/v1/deployments/gpt-5%3F-flash/chat/completions',
+      '/v1/deployments%2F%2Fgpt-5/chat/completions',
+      '/v1beta/models/gemini-pro;-flash:generateContent',
+      '/v1beta/dynamic/gemini-pro:generateContent',
+      '/v1/projects/p/locations/l/endpoints/123:generateContent',
+    ]) {
+      await refused(send(`POST ${path}`, '{"model":"gpt-5-mini"}'), 403, 'model_not_allowed');
+    }
+    await passed(send('POST /v1/projects/p/locations/l/endpoints/openapi/chat/completions', '{"model":"gpt-5-mini"}'));
   });
 
   it('need a model to be named where one runs', async () => {
@@ -233,11 +266,17 @@ describe('routes and models', function () {
     const ESCAPES = [
       'POST /v1/realtime/client_secrets',
       'POST /v1/realtime/sessions',
+      'POST /v1/realtimeapi/sessions',
+      'POST /v1/auth_tokens',
       'POST /v1/realtime/calls',
       'POST /v1/batches',
       'POST /v1/batches/',
       'POST /v1/%62atches',
       'POST /v1/Batches',
+      'POST /v1/batches%3Fx',
+      'POST /v1/batches%20',
+      'POST /v1/batch/jobs',
+      'POST /v1/projects/p/locations/l/batchPredictionJobs',
       'POST /v1/fine_tuning/jobs',
       'GET /v1/fine_tuning/jobs',
       'POST /v1/evals',
@@ -295,6 +334,7 @@ describe('routes and models', function () {
         await refused(ask(',"Background":true'), 400, 'invalid_request');
         await refused(ask(`,"input":"${'x'.repeat(200_000)}","background":true`), 403, 'route_escapes');
         await refused(ask('', { 'Content-Encoding': 'gzip' }), 415, 'unsupported_media_type');
+        await refused(send('POST /v1beta/interactions', '{"model":"m","background":true}'), 403, 'route_escapes');
         await passed(ask(',"background":false'));
         await passed(ask(',"metadata":{"background":true}'));
       }
@@ -367,6 +407,22 @@ describe('routes and models', function () {
       expect(await scene.uses()).to.equal(1);
     });
 
+    it('to which the provider responds before its end have used their unit', async () => {
+      await restrict({ models: ['a'] }, { max_requests: 1 });
+      const { answer } = scene.provider;
+      scene.provider.server.prependOnceListener('request', (_req, res: ServerResponse) => {
+        res.writeHead(200, { 'content-type': 'text/event-stream' }).write('data: {}\n\n');
+      });
+      const client = await begin(`{"model":"a","x":"${'y'.repeat(200_000)}`, 300_000);
+      await client.seen('data: {}\n\n');
+      client.send('","model":"b');
+      await client.closed;
+      await scene.inFlight(0);
+      expect(await scene.uses()).to.equal(1);
+      scene.provider.answer = answer;
+      expect((await chat('{"model":"a"}')).json.code).to.equal('request_limit_reached');
+    });
+
     it('that the client breaks off count as forwarded, as without a list', async () => {
       await restrict({ models: ['a'] }, { max_requests: 1 });
       const client = await begin(`{"model":"a","x":"${'y'.repeat(200_000)}`, 300_000);
@@ -406,6 +462,24 @@ describe('routes and models', function () {
         expect(arrived).to.deep.equal([create({ model: 'a' })]);
         expect(await scene.uses()).to.equal(1);
       }
+    });
+
+    it('are checked however the path of the Responses API is written', async () => {
+      for (const target of ['/v1/Responses', '/v1/responses;x', '/v1/responses/']) {
+        await restrict({ models: ['a'] });
+        const { client, socket } = await realtime.begin(scene.daemon.url, scene.secret, { target });
+        let arrived = 0;
+        socket.on('message', () => (arrived += 1));
+        const closed = once(client, 'close');
+        client.send(create({ model: 'b' }));
+        expect((await closed)[0], target).to.equal(1008);
+        expect(arrived, target).to.equal(0);
+      }
+      scene.token = await scene.daemon.createToken(scene.project.id, { max_requests: 5 });
+      const { client } = await realtime.begin(scene.daemon.url, scene.secret, { target: '/v1/%72esponses' });
+      const closed = once(client, 'close');
+      client.send(create({ model: 'b', background: true }));
+      expect((await closed)[0]).to.equal(1008);
     });
 
     it('change from the next message on', async () => {
