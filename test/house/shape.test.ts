@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   'daemon/core': {
     folders: ['daemon/core', 'daemon/api/vocabulary', 'daemon/api/request-outcome'],
     packages: [],
-    node: ['node:crypto', 'node:zlib'],
+    node: ['node:buffer', 'node:crypto', 'node:zlib'],
   }, // Of node:zlib only crc32.
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {
