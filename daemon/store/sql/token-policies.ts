@@ -25,7 +25,7 @@ export function modelsKeyOf(allow: Allow | null): string {
 
 /** The tokens that may use a model, or those that may not. */
 export interface Usable {
-  /** The keys of their list and that of their project, as `combination` joins them. */
+  /** The keys of their list and that of their project, as `COMBINATION` joins them. */
   combinations: readonly string[];
   /** The keys of their lists. */
   keys: readonly string[];
