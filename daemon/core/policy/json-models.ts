@@ -46,13 +46,21 @@ const enum Expect {
 }
 
 /** A value that is looked at. */
-type Wanted = 'model' | 'models' | 'part' | 'background' | 'entry' | 'tools' | 'tool' | null;
+type Wanted = 'model' | 'models' | 'agent' | 'part' | 'background' | 'entry' | 'tools' | 'tool' | null;
 
 type Keys = Readonly<Record<string, Wanted>>;
 
 /** Known keys of the document, of its parts, and of a tool, which may run a model of its own. */
 const BACKGROUND: Keys = { background: 'background' };
-const KEYS: Keys = { ...BACKGROUND, model: 'model', models: 'models', session: 'part', tools: 'tools' };
+const KEYS: Keys = {
+  ...BACKGROUND,
+  model: 'model',
+  model_id: 'model',
+  models: 'models',
+  agent_id: 'agent',
+  session: 'part',
+  tools: 'tools',
+};
 const KEYS_OF_PART: Keys = { ...BACKGROUND, model: 'model', tools: 'tools' };
 const KEYS_OF_TOOL: Keys = { model: 'model' };
 const NO_KEYS: Keys = {};
@@ -92,6 +100,8 @@ const BITS: Readonly<Record<string, number>> = {
   session: 8,
   tools: 16,
   response: 32,
+  model_id: 64,
+  agent_id: 128,
 };
 
 const LITERALS: Readonly<Record<number, string>> = { 0x74: 'true', 0x66: 'false', 0x6e: 'null' };
@@ -103,6 +113,8 @@ export class JsonModels {
   readonly namesOfTools: string[] = [];
   /** Whether the response is to be made in the background. */
   isInBackground = false;
+  /** Whether it names what the provider has stored, with a model of its own. */
+  isUncheckable = false;
   /** Why the document is refused. */
   problem: string | null = null;
   readonly #keys: Readonly<Record<Place, Keys>>;
@@ -336,6 +348,9 @@ export class JsonModels {
         break;
       case 'models':
         if (character !== '[' && !isNull) this.#fail('models must be a list of strings');
+        break;
+      case 'agent':
+        if (!isNull) this.isUncheckable = true;
         break;
       case 'background':
         if (character !== 'f' && !isNull) this.isInBackground = true;

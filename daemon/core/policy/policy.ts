@@ -194,14 +194,19 @@ export class Policy {
       if (body.isInBackground && this.#refusesEscapes && mayRunInBackground(route)) return () => routeEscapes(true);
     }
     if (this.#models.length === 0) return null;
-    const isUncheckable = body?.isUncheckable === true || route.isUncheckable;
-    const closed = this.#models.find(({ isOpen }) => !isOpen);
-    if (closed && isUncheckable) return () => notCheckable(closed.entries);
-    return this.#againstNames(facts.models) ?? this.#againstBody(body) ?? this.#againstUnnamed(asked);
+    const uncheckable = route.isUncheckable ? this.#againstUncheckable() : null;
+    return uncheckable ?? this.#againstNames(facts.models) ?? this.#againstBody(body) ?? this.#againstUnnamed(asked);
   }
 
   #againstBody(body: BodyModels | null): PolicyReason | null {
-    return body && (this.#againstNames(body.names) ?? this.#againstNames(body.namesOfTools ?? NONE.models));
+    if (body === null) return null;
+    const uncheckable = body.isUncheckable === true ? this.#againstUncheckable() : null;
+    return uncheckable ?? this.#againstNames(body.names) ?? this.#againstNames(body.namesOfTools ?? NONE.models);
+  }
+
+  #againstUncheckable(): PolicyReason | null {
+    const closed = this.#models.find(({ isOpen }) => !isOpen);
+    return closed ? () => notCheckable(closed.entries) : null;
   }
 
   #againstNames(names: readonly string[]): PolicyReason | null {
@@ -216,7 +221,7 @@ export class Policy {
     const [list] = this.#models;
     const { route, models } = facts;
     const isKnown = !head.hasBody || body?.isComplete === true;
-    const isNamed = models.length > 0 || (body !== null && body.names.length > 0);
+    const isNamed = models.length > 0 || (body !== null && (body.names.length > 0 || body.isUncheckable === true));
     if (!list || !isKnown || isNamed || !route.mustNameModel) return null;
     return () => notNamed(list.entries);
   }

@@ -28,6 +28,7 @@ describe('the models that a JSON body names', () => {
       ['{"models":["a","b"],"x":["no"]}', ['a', 'b']],
       ['{"models":[]}', []],
       ['{"models":null,"model":null,"session":null}', []],
+      ['{"model_id":"a","x":{"model_id":"no"}}', ['a']],
       ['{"session":"model"}', []],
       ['{"session":["model"]}', []],
       ['{"metadata":{"model":"no"},"messages":[{"model":"no"}]}', []],
@@ -52,6 +53,20 @@ describe('the models that a JSON body names', () => {
     }
     expect(read('{"tools":[{"model":"a","model":"b"}]}').problem).to.contain('repeated');
     expect(read('{"tools":[{"Model":"a"}]}').problem).to.contain('its own letters');
+  });
+
+  it('are not known if it names an agent', () => {
+    for (const [body, isUncheckable] of [
+      ['{"model":"a","agent_id":"ag:1"}', true],
+      ['{"agent_id":{}}', true],
+      ['{"model":"a","agent_id":null}', false],
+      ['{"model":"a","x":{"agent_id":"no"}}', false],
+    ] as const) {
+      for (let cut = 0; cut <= body.length; cut++) {
+        expect(read(body, cut), `${body} ${cut}`).to.deep.include({ isUncheckable, problem: null });
+      }
+    }
+    expect(read('{"agent_id":null,"agent_id":"a"}').problem).to.contain('repeated');
   });
 
   it('are not looked for in a body that can be read in several ways', () => {
