@@ -158,7 +158,7 @@ describe('A: several requests on one connection', () => {
     slow.respond(200, '', 'slow');
     expect((await client.response()).text).to.equal('slow');
     for (let answers = 0; answers < 8_000; answers++) expect((await client.response()).status).to.equal(404);
-  });
+  }).timeout(60_000);
 
   describe('while one request waits for another', () => {
     const LEAVING: Record<string, (client: RawClient) => void> = {

@@ -113,7 +113,7 @@ func main() {
 	check(isChange && change.Kind == "token.revoked" && *change.TokenId == id, "another event", change)
 	revoked := must(client.ReadTokenWithResponse(ctx, id, nil))
 	check(revoked.JSON200 != nil && string(revoked.JSON200.State) == "revoked", "not revoked", string(revoked.Body))
-	active := must(client.UpdateTokenWithResponse(ctx, id, nil, llmp.TokenPatch{IsActive: true}))
+	active := must(client.UpdateTokenWithResponse(ctx, id, nil, llmp.TokenPatch{IsActive: to(true)}))
 	check(active.JSON200 != nil && active.JSON200.IsActive, "not reactivated", string(active.Body))
 
 	usage := must(client.ReadUsageWithResponse(ctx, &llmp.ReadUsageParams{By: to("project"), Since: at(-1), Until: at(1)}))
