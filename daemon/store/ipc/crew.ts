@@ -188,7 +188,7 @@ export class Crew implements Notifications {
       if (slots.delete(claim.id)) limits().leave(claim);
     });
     channel.handle('cancelLimits', (claim) => {
-      if (slots.delete(claim.id) || !claim.takesSlot) limits().cancel(claim);
+      if (!claim.takesSlot || slots.delete(claim.id)) limits().cancel(claim);
     });
     channel.handle('limitsLeft', (scopes) => limits().left(scopes));
     void process.ended.then(() => {

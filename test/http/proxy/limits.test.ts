@@ -1,10 +1,12 @@
 import { expect } from 'chai';
 import type { WireTokenCreated } from '../../../daemon/api/contract.js';
+import type { TokenSelf } from '../../../daemon/api/token-self.js';
 import { eventually } from '../../support/eventually.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { head, type RawResponse } from '../../support/raw.js';
 import { Realtime } from '../../support/realtime.js';
 import { type Expected, expectRefusal } from '../../support/refusals.js';
+import { itInOneProcess } from '../../support/test-workers.js';
 
 const RATE_LIMITED: Expected = { status: 429, code: 'rate_limited' };
 const CONCURRENCY_LIMITED: Expected = { status: 429, code: 'concurrency_limited' };
@@ -22,7 +24,7 @@ describe('limits of a token and its project', () => {
     return scene.send(head('POST /v1/chat/completions', token.token, all) + body);
   };
   const self = async (token: WireTokenCreated) =>
-    ((await (await scene.daemon.call(token.token, '/token/self')).json()) as { limits: unknown }).limits;
+    ((await (await scene.daemon.call(token.token, '/token/self')).json()) as TokenSelf).limits;
 
   function refusedBy(answer: RawResponse, expected: Expected, policy: string): number {
     expectRefusal(answer, expected);
@@ -111,19 +113,23 @@ describe('limits of a token and its project', () => {
     });
   });
 
-  it('takes no unit of a cap for what it refuses, and nothing of a limit for what the cap refuses', async () => {
-    const token = await tokenWith({ requests_per_minute: 2 }, { max_requests: 3 });
-    expect((await complete(token)).status).to.equal(200);
-    expect((await complete(token)).status).to.equal(200);
-    expectRefusal(await complete(token), RATE_LIMITED);
-    expect(await scene.uses(token.id)).to.equal(2);
-    scene.daemon.clock.advance(2 * MINUTE_MS);
-    expect((await complete(token)).status).to.equal(200);
-    expectRefusal(await complete(token), { status: 429, code: 'request_limit_reached' });
-    expect(await self(token))
-      .to.have.property('requests_per_minute')
-      .that.deep.equals({ limit: 2, remaining: 1 });
-  });
+  // When the clock jumps, a worker may be taken for dead, and the units that it has leased count as used.
+  itInOneProcess(
+    'takes no unit of a cap for what it refuses, and nothing of a limit for what the cap refuses',
+    async () => {
+      const token = await tokenWith({ requests_per_minute: 2 }, { max_requests: 3 });
+      expect((await complete(token)).status).to.equal(200);
+      expect((await complete(token)).status).to.equal(200);
+      expectRefusal(await complete(token), RATE_LIMITED);
+      expect(await scene.uses(token.id)).to.equal(2);
+      scene.daemon.clock.advance(2 * MINUTE_MS);
+      expect((await complete(token)).status).to.equal(200);
+      expectRefusal(await complete(token), { status: 429, code: 'request_limit_reached' });
+      expect(await self(token))
+        .to.have.property('requests_per_minute')
+        .that.deep.equals({ limit: 2, remaining: 1 });
+    },
+  );
 
   it('settles tokens with the usage that the provider reports, and pays off what was more', async () => {
     const token = await tokenWith({ tokens_per_minute: 1_000 });
@@ -198,6 +204,8 @@ describe('limits of a token and its project', () => {
     expect(answer.json.code).to.equal('model_not_allowed');
     expect(scene.provider.received).to.have.length(1);
     await scene.inFlight(0);
+    // A worker returns the slot to the primary, which may take longer than its request.
+    await eventually('the slot is free', async () => (await self(token))?.concurrent?.remaining === 1);
     expect(await self(token)).to.deep.equal({
       requests_per_minute: { limit: 1, remaining: 1 },
       tokens_per_minute: { limit: 1_000, remaining: 1_000 },
