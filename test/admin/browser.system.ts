@@ -517,9 +517,12 @@ describe('the Admin UI in a browser', function () {
           [360, 740],
         ] as const) {
           await page.setViewportSize({ width, height });
+          // A list whose first rows were scrolled away holds still, and a browser restores where a page was scrolled to.
+          await page.evaluate(`history.scrollRestoration = 'manual'`);
           await page.reload();
           await page.getByText('● live').waitFor();
           await page.mouse.move(0, 0);
+          expect(await page.evaluate('scrollY')).to.equal(0);
           const before = await rows().count();
           await use(30);
           await eventually('without anybody there, they come', async () => (await rows().count()) >= before + 30);

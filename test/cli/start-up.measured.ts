@@ -7,11 +7,9 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { startStandIn } from './stand-in.js';
 
 const BUNDLE = join(import.meta.dirname, '../../cli/llmp.cjs');
-const RUNS = 15;
-const MAX_LIST_MS = 130;
-const MAX_COMPLETION_MS = 150;
-// 2.0 on a quiet machine.
-const MAX_RATIO = 3;
+const ROUNDS = 9;
+// 2.2 to 2.6 of the time and 2.2 to 2.9 of the CPU time were seen, on a quiet machine and on a busy one.
+const MAX_RATIO = 3.5;
 
 async function msOf(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const begun = performance.now();
@@ -21,14 +19,19 @@ async function msOf(args: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   return performance.now() - begun;
 }
 
+const RUNS_AT_ONCE = 3; // The shell counts in hundredths of a second.
+
 /** The CPU time of a process on average. It depends less on what else runs than the time that a user waits. */
 async function cpuMsOf(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
-  const script = `i=0; while [ $i -lt ${RUNS} ]; do "$@" > /dev/null 2>&1 || exit 1; i=$((i + 1)); done; times`;
+  const script = `i=0; while [ $i -lt ${RUNS_AT_ONCE} ]; do "$@" > /dev/null 2>&1 || exit 1; i=$((i + 1)); done; times`;
   const { stdout } = await promisify(execFile)('sh', ['-c', script, 'sh', process.execPath, ...args], { env });
   // The second line has the user and the system time of the children: 0m1.230s 0m0.180s.
   const times = [...(stdout.split('\n')[1] ?? '').matchAll(/(\d+)m([\d.]+)s/g)];
   expect(times, stdout).to.have.length(2);
-  return (times.reduce((sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds), 0) * 1_000) / RUNS;
+  return (
+    (times.reduce((sum, [, minutes, seconds]) => sum + Number(minutes) * 60 + Number(seconds), 0) * 1_000) /
+    RUNS_AT_ONCE
+  );
 }
 
 const medianOf = (times: readonly number[]) => [...times].sort((a, b) => a - b)[times.length >> 1] ?? Infinity;
@@ -48,41 +51,38 @@ const medianOf = (times: readonly number[]) => [...times].sort((a, b) => a - b)[
  * 1.85 with an HTTP client of our own. A bundle of the half that these commands need would save 2 ms.
  */
 describe('start-up of the command line', () => {
-  it(`llmp token list takes at most ${MAX_LIST_MS} ms, a completion ${MAX_COMPLETION_MS} ms; both ${MAX_RATIO} times the CPU time of \`node -e 0\``, async () => {
+  it(`llmp token list and a completion take at most ${MAX_RATIO} times as long as \`node -e 0\`, and ${MAX_RATIO} times its CPU time`, async () => {
     const daemon = await startStandIn();
     try {
       const env = { PATH: process.env.PATH, HOME: temporaryFolder(), LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN };
-      const lines = [
-        ['-e', '0'],
-        ['-e', `require('http').get('${daemon.url}/manage/tokens', (res) => res.resume())`],
-        ['--', BUNDLE, 'token', 'list'],
-        ['--', BUNDLE, '__complete', '--', 'token', 'revoke', ''],
-      ];
-      const times = lines.map((): number[] => []);
-      for (let round = 0; round <= RUNS; round++) {
-        for (const [index, line] of lines.entries()) {
-          const ms = await msOf(line, env);
-          if (round > 0) times[index]?.push(ms); // The first round reads the files from the disk.
+      const lines: Record<string, string[]> = {
+        'node -e 0': ['-e', '0'],
+        'http.get': ['-e', `require('http').get('${daemon.url}/manage/tokens', (res) => res.resume())`],
+        'token list': ['--', BUNDLE, 'token', 'list'],
+        completion: ['--', BUNDLE, '__complete', '--', 'token', 'revoke', ''],
+      };
+      // In turns, so that a slow minute of the machine slows all of them down.
+      const times = new Map<string, { ms: number[]; cpuMs: number[] }>();
+      for (let round = 0; round <= ROUNDS; round++) {
+        for (const [name, line] of Object.entries(lines)) {
+          const measured = times.get(name) ?? { ms: [], cpuMs: [] };
+          measured.ms.push(await msOf(line, env));
+          measured.cpuMs.push(await cpuMsOf(line, env));
+          // The first round reads the files from the disk.
+          if (round > 0) times.set(name, measured);
         }
       }
-      const [node = NaN, request = NaN, list = NaN, completion = NaN] = times.map(medianOf);
-      const shown = { 'node -e 0': node, 'http.get': request, 'token list': list, completion };
-      console.log(
-        `      ${Object.entries(shown)
-          .map(([name, ms]) => `${name} ${ms.toFixed(0)} ms`)
-          .join(', ')}`,
-      );
-      const cpuMs: number[] = [];
-      for (const line of lines) cpuMs.push(await cpuMsOf(line, env));
-      const [nodeCpu = NaN, , ...ofCommands] = cpuMs;
-      const ratios = ofCommands.map((ms) => ms / nodeCpu);
-      console.log(
-        `      CPU time ${cpuMs.map((ms) => ms.toFixed(0)).join(', ')} ms: ${ratios.map((ratio) => ratio.toFixed(2)).join(' and ')} times`,
-      );
-      expect(daemon.asked.length).to.equal(3 * (2 * RUNS + 1));
-      expect(list, 'token list').to.be.at.most(MAX_LIST_MS);
-      expect(completion, 'completion').to.be.at.most(MAX_COMPLETION_MS);
-      for (const ratio of ratios) expect(ratio, 'CPU time of node -e 0').to.be.at.most(MAX_RATIO);
+      const node = times.get('node -e 0');
+      for (const [name, { ms, cpuMs }] of times) {
+        const ratio = medianOf(ms) / medianOf(node?.ms ?? []);
+        const cpuRatio = medianOf(cpuMs) / medianOf(node?.cpuMs ?? []);
+        console.log(
+          `      ${name}: ${medianOf(ms).toFixed(0)} ms, ${ratio.toFixed(2)} times; CPU time ${medianOf(cpuMs).toFixed(0)} ms, ${cpuRatio.toFixed(2)} times`,
+        );
+        expect(ratio, `${name}: time`).to.be.at.most(MAX_RATIO);
+        expect(cpuRatio, `${name}: CPU time`).to.be.at.most(MAX_RATIO);
+      }
+      expect(daemon.asked.length).to.equal(3 * (ROUNDS + 1) * (1 + RUNS_AT_ONCE));
     } finally {
       await daemon.stop();
     }
