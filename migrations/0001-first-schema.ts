@@ -9,6 +9,7 @@ const flag = { type: DataTypes.BOOLEAN, allowNull: false } as const;
 
 export const up: Migration['up'] = async (schema) => {
   await createProjectsAndTokens(schema);
+  await createPurses(schema);
   await createInstances(schema);
   await createChanges(schema);
   await createAudit(schema);
@@ -35,6 +36,7 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     missing_usage: text(20),
     allow: policy,
     limits: policy,
+    budget: policy,
     models_key: { ...text(16), defaultValue: '' }, // equal for equal lists of models in `allow`
     created_at: time,
     updated_at: time,
@@ -57,6 +59,7 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     max_requests: count, // 0 = unlimited
     allow: policy,
     limits: policy,
+    budget: policy,
     models_key: { ...text(16), defaultValue: '' },
     request_count: count,
     cache_hit_count: count,
@@ -95,6 +98,45 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
   await schema.addIndex('tokens', ['is_active', 'expires_at', 'project_id'], 'tokens_spent', {
     where: 'max_requests > 0 AND request_count >= max_requests',
   });
+}
+
+/**
+ * What each token and project has spent, in nano-USD and model tokens. A table of its own: a tick changes it last, so that it does not wait
+ * for changes of the project, nor they for it.
+ */
+async function createPurses(schema: Schema): Promise<void> {
+  const { text, id } = columnsFor(schema);
+  const limit = { type: DataTypes.BIGINT, allowNull: true };
+  await schema.createTable('purses', {
+    id: { ...id, primaryKey: true },
+    created_at: time,
+    period: text(8),
+    limit_nano: limit,
+    limit_tokens: limit,
+    life_nano: count,
+    life_tokens: count,
+    life_unpriced: count,
+    month_from: { ...time, defaultValue: 0 },
+    month_nano: count,
+    month_tokens: count,
+    month_unpriced: count,
+    day_from: { ...time, defaultValue: 0 },
+    day_nano: count,
+    day_tokens: count,
+    day_unpriced: count,
+    leased_from: { ...time, defaultValue: 0 },
+    leased_nano: count,
+    leased_tokens: count,
+  });
+  await schema.createTable('purse_leases', {
+    purse_id: { ...id, primaryKey: true },
+    instance_id: { ...id, primaryKey: true },
+    from_ms: { ...time, primaryKey: true },
+    nano: count,
+    tokens: count,
+    wanted_at: { ...time, defaultValue: 0 },
+  });
+  await schema.addIndex('purse_leases', ['instance_id'], 'purse_leases_instance');
 }
 
 /** What instances that share a database must know about each other. 0 means never. */
@@ -198,7 +240,7 @@ async function createUsage(schema: Schema): Promise<void> {
   const counted = (names: readonly string[]) => names.map((name) => `${name} BIGINT NOT NULL DEFAULT 0`).join(', ');
   const counts = [
     ...['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'cache_read_tokens', 'cache_write_tokens'],
-    ...['upstream_refused', 'cut'],
+    ...['upstream_refused', 'cut', 'cost_nano', 'unpriced'],
   ];
   // In text columns '' means "none", because a key cannot contain NULL. An ID begins with its hour and is built from what the row
   // counts, see daemon/core/usage.ts.
@@ -225,7 +267,7 @@ async function createUsage(schema: Schema): Promise<void> {
   await schema.createTableAs(
     'usage_minutes',
     `from_ms BIGINT NOT NULL, token_id ${text(64)}, project_id ${text(64)}, model ${text(200)},
-     ${counted(['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'refused', 'upstream_refused', 'failed', 'cut'])},
+     ${counted(['requests', 'hits', 'prompt_tokens', 'completion_tokens', 'cost_nano', 'unpriced', 'refused', 'upstream_refused', 'failed', 'cut'])},
      ${times.join(', ')}, PRIMARY KEY (from_ms, token_id, project_id, model)`,
     inKeyOrder,
   );

@@ -158,7 +158,7 @@ function plannedOf(
       ...changes,
       ...duration,
     },
-    policies: { allow: before.allow, limits: before.limits, ...changes },
+    policies: { allow: before.allow, limits: before.limits, budget: before.budget, ...changes },
   };
 }
 

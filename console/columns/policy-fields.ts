@@ -93,7 +93,7 @@ export function policiesOf(texts: PolicyTexts): Policies | PolicyProblem {
     if (value === undefined) return { field, words: `${POLICY_FIELDS[field].label}: ${kind.accepts}` };
     Object.assign(isListField(field) ? allow : limits, { [field]: value });
   }
-  return { allow: orNull(allow), limits: orNull(limits) };
+  return { allow: orNull(allow), limits: orNull(limits), budget: null };
 }
 
 const orNull = <T extends object>(object: T): T | null => (Object.keys(object).length === 0 ? null : object);

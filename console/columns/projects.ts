@@ -22,6 +22,7 @@ export const PROJECT_FIELDS = Object.keys({
   missing_usage: true,
   allow: true,
   limits: true,
+  budget: true,
 } satisfies Record<keyof WireProject, true>) as (keyof WireProject)[];
 
 export const PROJECT_COLUMNS = columnsOf<WireProject>()({

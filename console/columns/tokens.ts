@@ -24,6 +24,7 @@ export const TOKEN_FIELDS = Object.keys({
   revoke_reason: true,
   allow: true,
   limits: true,
+  budget: true,
 } satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
 
 export const TOKEN_COLUMNS = columnsOf<WireToken>()({

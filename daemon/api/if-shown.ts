@@ -3,7 +3,7 @@ import { ApiError, type ChangeOptions, etagOf, type ManagementClient } from './c
 import type { WireProject, WireToken } from './contract.js';
 
 /** The fields that differ between any two versions. */
-export type ShownToken = Pick<WireToken, 'id' | 'is_active' | 'revoked_at' | 'allow' | 'limits'>;
+export type ShownToken = Pick<WireToken, 'id' | 'is_active' | 'revoked_at' | 'allow' | 'limits' | 'budget'>;
 export type ShownProject = Pick<WireProject, 'id' | 'updated_at'>;
 
 /** @throws {ApiError} `precondition_failed` if somebody has changed it since. */
@@ -12,8 +12,8 @@ export async function ifTokenAsShown(client: ManagementClient, shown: ShownToken
   return optionsFor(now, versionOf(now) === versionOf(shown));
 }
 
-const versionOf = ({ is_active: isActive, revoked_at: revokedAt, allow, limits }: ShownToken) =>
-  JSON.stringify([isActive, revokedAt, allow, limits]);
+const versionOf = ({ is_active: isActive, revoked_at: revokedAt, allow, limits, budget }: ShownToken) =>
+  JSON.stringify([isActive, revokedAt, allow, limits, budget]);
 
 /** @throws {ApiError} `precondition_failed` if somebody has changed it since. */
 export async function ifProjectAsShown(client: ManagementClient, shown: ShownProject): Promise<ChangeOptions> {

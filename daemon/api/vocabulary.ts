@@ -11,7 +11,7 @@ export const UPSTREAM_AUTHS = ['bearer', 'x-api-key', 'api-key', 'x-goog-api-key
 export type UpstreamAuth = (typeof UPSTREAM_AUTHS)[number];
 
 /** What happens with a streamed chat completion that does not ask for its usage. */
-export const MISSING_USAGES = ['off', 'inject'] as const;
+export const MISSING_USAGES = ['off', 'bound', 'refuse', 'inject'] as const;
 export type MissingUsage = (typeof MISSING_USAGES)[number];
 
 /** Sets of routes that a list may name in place of patterns: see daemon/core/policy/routes.ts. */
@@ -39,14 +39,40 @@ export interface Limits {
   concurrent?: number | undefined;
 }
 
+/** When a budget begins again: never, or with each day or month in UTC. */
+export const BUDGET_PERIODS = ['none', 'day', 'month'] as const;
+export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
+
+/**
+ * What a budget does with a request that does not fit: `hard` reserves the most that each request can cost, `soft` an estimate, and `shadow`
+ * only reports it.
+ */
+export const BUDGET_MODES = ['hard', 'soft', 'shadow'] as const;
+export type BudgetMode = (typeof BUDGET_MODES)[number];
+export const DEFAULT_BUDGET_PERIOD: BudgetPeriod = 'none';
+export const DEFAULT_BUDGET_MODE: BudgetMode = 'soft';
+/** Maximum of the model tokens of a budget. */
+export const MAX_BUDGET_TOKENS = 1_000_000_000_000;
+
+/** What a token, or all tokens of a project together, may spend. It has at least one of `usd` and `tokens`. */
+export interface Budget {
+  /** A decimal number, in the form of `usdOf` (money.ts). */
+  usd?: string | undefined;
+  /** Model tokens, of prompts and completions together. */
+  tokens?: number | undefined;
+  period: BudgetPeriod;
+  mode: BudgetMode;
+}
+
 /** What restricts a token or a project; null: nothing does. */
 export interface Policies {
   allow: Allow | null;
   limits: Limits | null;
+  budget: Budget | null;
 }
 /** What is undefined stays as it is. */
 export type PolicyChanges = { [Name in keyof Policies]?: Policies[Name] | undefined };
-export const NO_POLICIES: Policies = { allow: null, limits: null };
+export const NO_POLICIES: Policies = { allow: null, limits: null, budget: null };
 
 /** Results of the check of a provider's key before it is stored. */
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
@@ -184,7 +210,7 @@ export type TopDimension = (typeof TOP_DIMENSIONS)[number];
 export const TOP_WINDOWS = ['5m', '1h', '24h'] as const;
 export type TopWindow = (typeof TOP_WINDOWS)[number];
 /** Its orders, all descending. */
-export const TOP_SORTS = ['errors', 'requests', 'tokens', 'p50', 'p95', 'last_used'] as const;
+export const TOP_SORTS = ['errors', 'requests', 'tokens', 'cost', 'p50', 'p95', 'last_used'] as const;
 export type TopSort = (typeof TOP_SORTS)[number];
 export const DEFAULT_TOP_ROWS = 50;
 export const MAX_TOP_ROWS = 200;

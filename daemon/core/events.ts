@@ -17,6 +17,25 @@ export interface ModelUsage {
   cacheWriteTokens: number | null;
 }
 
+/** What a model has used, with what only its cost depends on. */
+export interface DetailedUsage extends ModelUsage {
+  /** The part of `cacheWriteTokens` that the provider keeps for an hour. */
+  cacheWrite1hTokens: number | null;
+  /** The part of the completion that is reasoning. */
+  reasoningTokens: number | null;
+  /** The parts of the prompt and the completion that are audio. */
+  audioInputTokens: number | null;
+  audioOutputTokens: number | null;
+  /** What the provider says that the request cost, in nano-USD. */
+  reportedNano: number | null;
+}
+
+/** What a request has cost. */
+export interface RequestCost {
+  /** In nano-USD; 0 if nothing was to be paid; null if it ran a model and its cost is unknown. */
+  costNano: number | null;
+}
+
 /** What was read from the bodies of a request and its response. */
 export interface ContentFacts {
   /** The model named by the provider, otherwise the one that the client requested. */
@@ -32,7 +51,7 @@ export interface ContentFacts {
 export const NO_CONTENT_FACTS: ContentFacts = { model: null, usage: null, requestBody: null, responseBody: null };
 
 /** Summary of a completed request. Usage, events, audit and metrics all use this one value, so that they cannot disagree. */
-export interface RequestEnded extends ContentFacts, SubjectNames {
+export interface RequestEnded extends ContentFacts, SubjectNames, RequestCost {
   requestId: string;
   /** When it ended, in ms since the epoch. */
   timeMs: number;

@@ -29,6 +29,7 @@ export function newProject(draft: ProjectDraft, now: number): Project {
     missingUsage: draft.missingUsage ?? 'off',
     allow: draft.allow ?? null,
     limits: draft.limits ?? null,
+    budget: draft.budget ?? null,
     createdAtMs: now,
     updatedAtMs: now,
     deactivatedAtMs: null,
@@ -37,7 +38,7 @@ export function newProject(draft: ProjectDraft, now: number): Project {
 
 /** A new project for the audit record, without what is usual. */
 export function detailsOf(project: Project, keyCheck: KeyCheck | undefined): Record<string, unknown> {
-  const { name, upstreamBaseUrl, upstreamAuth, missingUsage, allow, limits } = project;
+  const { name, upstreamBaseUrl, upstreamAuth, missingUsage, allow, limits, budget } = project;
   return {
     name,
     ...(upstreamBaseUrl !== null && { upstream_base_url: upstreamBaseUrl }),
@@ -45,6 +46,7 @@ export function detailsOf(project: Project, keyCheck: KeyCheck | undefined): Rec
     ...(missingUsage !== 'off' && { missing_usage: missingUsage }),
     ...(allow && { allow }),
     ...(limits && { limits }),
+    ...(budget && { budget }),
     ...(keyCheck && { key_check: keyCheck }),
   };
 }

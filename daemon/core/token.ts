@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Allow, Limits, MissingUsage, Policies, TokenState, UpstreamAuth } from '../api/vocabulary.js';
+import type { Allow, Budget, Limits, MissingUsage, Policies, TokenState, UpstreamAuth } from '../api/vocabulary.js';
 
 /** A project. Its upstream key is not included: only admission reads it. */
 export interface Project extends Policies {
@@ -70,7 +70,7 @@ export const withUnsettled = (token: Token, uses: number, hits: number, lastUsed
   lastUsedAtMs: Math.max(token.lastUsedAtMs ?? 0, lastUsedAtMs) || null,
 });
 
-export type { Allow, Limits, Policies, TokenState };
+export type { Allow, Budget, Limits, Policies, TokenState };
 
 /** If several states apply, the first in this order is shown. A token is expired from `expiresAtMs` on, inclusive. */
 export function stateOf(token: Token, projectIsActive: boolean, nowMs: number): TokenState {

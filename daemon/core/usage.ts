@@ -12,6 +12,7 @@
  */
 import { createHash } from 'node:crypto';
 import { causeOf, KEY_REFUSED } from '../api/request-outcome.js';
+import { addedNano } from '../api/money.js';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { RequestEnded } from './events.js';
 import { failureKindOf, wasCut } from './failure-kind.js';
@@ -128,6 +129,8 @@ export class UsageStatistics {
       row.cacheReadTokens += ended.usage.cacheReadTokens ?? 0;
       row.cacheWriteTokens += ended.usage.cacheWriteTokens ?? 0;
     }
+    if (ended.costNano === null) row.unpriced += 1;
+    else row.costNano = addedNano(row.costNano, ended.costNano);
     if (ended.outcome === 'upstream_refused') row.upstreamRefused += 1;
     if (wasCut(ended)) row.cut += 1;
     if (ended.upstreamMs !== null) {
@@ -327,6 +330,8 @@ const noUsage = (): UsageCounts => ({
   cacheWriteTokens: 0,
   upstreamRefused: 0,
   cut: 0,
+  costNano: 0,
+  unpriced: 0,
 });
 /** What rows of the same hour add up. */
 const COUNTS = [...(Object.keys(noUsage()) as (keyof UsageCounts)[]), 'withTokens'] as const;

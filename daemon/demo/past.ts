@@ -175,6 +175,7 @@ export class Past {
       bytesOut: 120,
       upstreamRequestId: null,
       streamed: false,
+      costNano: 0,
     };
     try {
       const pass = await admission.admit(this.secretOf(token));

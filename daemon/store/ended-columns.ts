@@ -7,7 +7,7 @@ import type { ModelUsage, Outcome, RequestEnded } from '../core/events.js';
 /** The texts of a record, without its bodies. */
 export const TEXTS = 15;
 /** Its numbers; of unknown ones, NaN. */
-export const NUMBERS = 14;
+export const NUMBERS = 15;
 
 // Places of texts that are looked at, among those of the record.
 export const REQUEST_ID = 0;
@@ -52,6 +52,7 @@ export function putNumbers(ended: RequestEnded, numbers: Float64Array, at: numbe
   numbers[at + 11] = usage?.totalTokens ?? NaN;
   numbers[at + 12] = usage?.cacheReadTokens ?? NaN;
   numbers[at + 13] = usage?.cacheWriteTokens ?? NaN;
+  numbers[at + 14] = ended.costNano ?? NaN;
 }
 
 /** @returns the record whose values were stored at these places, without bodies. */
@@ -89,6 +90,7 @@ export function recordFrom(
     upstreamRequestId: texts[text + UPSTREAM_REQUEST_ID] ?? null,
     model: texts[text + MODEL] ?? null,
     usage: usageAt(numbers, number + 8),
+    costNano: knownOf(numbers[number + 14]),
     requestBody: null,
     responseBody: null,
   };

@@ -48,6 +48,7 @@ describe('the event bus in memory', () => {
     bytesIn: 10,
     bytesOut: 5_000_000_000,
     streamed: true,
+    costNano: 1_234_567,
     upstreamRequestId: 'req_1',
     model: 'gpt-x',
     usage: { promptTokens: 1, completionTokens: 2, totalTokens: 3, cacheReadTokens: 4, cacheWriteTokens: 5 },

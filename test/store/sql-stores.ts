@@ -1165,6 +1165,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
                 cut: 0,
                 promptTokens: 0,
                 completionTokens: 0,
+                costNano: 0,
+                unpriced: 0,
               },
               times: query.window === '24h' ? [] : row.times.map(() => 0),
               lastMs: 0,
@@ -1184,6 +1186,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
               cut: row.cut,
               promptTokens: row.promptTokens,
               completionTokens: row.completionTokens,
+              costNano: row.costNano,
+              unpriced: row.unpriced,
             };
             for (const [count, more] of Object.entries(added)) counts[count as keyof typeof added] += more;
             group.times = group.times.map((count, bucket) => count + row.times[bucket]!);
@@ -1223,6 +1227,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
                   errors: failuresIn(group.counts),
                   requests: group.counts.requests,
                   tokens: group.counts.promptTokens + group.counts.completionTokens,
+                  cost: group.counts.costNano,
                   p50: quantileOf(group, 'p50') ?? group.counts.requests,
                   p95: quantileOf(group, 'p95') ?? group.counts.requests,
                   last_used: group.lastMs,

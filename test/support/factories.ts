@@ -59,6 +59,8 @@ export const aUsageRow = (hourMs: number, fields: Partial<UsageRow> = {}): Usage
   completionTokens: 0,
   cacheReadTokens: 0,
   cacheWriteTokens: 0,
+  costNano: 0,
+  unpriced: 0,
   upstreamRefused: 0,
   cut: 0,
   withTokens: 0,

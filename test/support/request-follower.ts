@@ -26,6 +26,7 @@ export const SOME_REQUEST: RequestEnded = {
   bytesOut: 0,
   streamed: false,
   isModelAnswered: false,
+  costNano: 0,
   upstreamRequestId: null,
   ...NO_CONTENT_FACTS,
 };

@@ -185,16 +185,18 @@ function inverseOf(change: ChangeRequest, { doneIds }: ChangeResult): ChangeRequ
   }
   if (change.what !== 'update-project') return null;
   const { project, body } = change;
-  const { allow, limits } = project;
-  if (('allow' in body || 'limits' in body) && allow !== undefined && limits !== undefined)
-    return { ...change, body: policiesBefore({ allow, limits }, body) };
+  const { allow, limits, budget } = project;
+  const isPolicy = 'allow' in body || 'limits' in body || 'budget' in body;
+  if (isPolicy && allow !== undefined && limits !== undefined && budget !== undefined)
+    return { ...change, body: policiesBefore({ allow, limits, budget }, body) };
   if (body.is_active !== undefined) return { ...change, body: { is_active: !body.is_active } };
   if (body.name === undefined || project.name === null) return null;
   return { ...change, project: { id: project.id, name: body.name }, body: { name: project.name } };
 }
 
 /** Those of the policies that a change replaces. */
-const policiesBefore = ({ allow, limits }: Policies, body: PolicyChanges): Partial<Policies> => ({
+const policiesBefore = ({ allow, limits, budget }: Policies, body: PolicyChanges): Partial<Policies> => ({
   ...('allow' in body && { allow }),
   ...('limits' in body && { limits }),
+  ...('budget' in body && { budget }),
 });

@@ -12,6 +12,7 @@ export const projectVersion = schemas.project.pick({
   missing_usage: true,
   allow: true,
   limits: true,
+  budget: true,
   updated_at: true,
 });
 
@@ -24,6 +25,7 @@ export const tokenVersion = schemas.token.pick({
   revoke_reason: true,
   allow: true,
   limits: true,
+  budget: true,
 });
 
 export const sessionVersion = schemas.session;

@@ -158,6 +158,7 @@ export const projectExample: z.input<typeof project> = {
   missing_usage: 'off',
   allow: null,
   limits: null,
+  budget: null,
   created_at: '2030-01-31T12:00:00.000Z',
   updated_at: '2030-01-31T12:00:00.000Z',
   deactivated_at: null,

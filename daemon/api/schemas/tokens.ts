@@ -187,6 +187,7 @@ export const tokenExample: z.input<typeof token> = {
   revoke_reason: null,
   allow: { routes: ['inference', 'GET /v1/models'], models: ['gpt-5-mini', 'claude-haiku-*'] },
   limits: null,
+  budget: { usd: '25.00', period: 'month', mode: 'soft' },
 };
 
 export const tokenCreated = token

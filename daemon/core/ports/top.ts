@@ -12,7 +12,8 @@ export interface TopQuery {
   limit: number;
 }
 
-export type TopCount = 'requests' | 'cacheHits' | keyof FailureCounts | 'promptTokens' | 'completionTokens';
+export type TopCount =
+  'requests' | 'cacheHits' | keyof FailureCounts | 'promptTokens' | 'completionTokens' | 'costNano' | 'unpriced';
 
 export interface TopSums {
   counts: Record<TopCount, number>;

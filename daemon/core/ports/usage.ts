@@ -16,6 +16,10 @@ export interface UsageCounts {
   /** The parts of the prompt tokens that the provider read from its prompt cache, and wrote to it. */
   cacheReadTokens: number;
   cacheWriteTokens: number;
+  /** Of the requests whose cost is known, in nano-USD. */
+  costNano: number;
+  /** Requests that ran a model and whose cost is unknown. */
+  unpriced: number;
   /** Failures of two kinds (core/failure-kind.ts). A row has the others by its outcome. */
   upstreamRefused: number;
   cut: number;

@@ -89,6 +89,7 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>, like: Tok
     // Null is a value here: nothing of `like`.
     allow: body.allow === undefined ? (like?.allow ?? null) : body.allow,
     limits: body.limits === undefined ? (like?.limits ?? null) : body.limits,
+    budget: body.budget === undefined ? (like?.budget ?? null) : body.budget,
     like: like?.id,
   };
 }

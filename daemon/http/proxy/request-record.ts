@@ -242,6 +242,7 @@ export class RequestRecord implements Completed {
       bytesOut: this.bytesOut,
       streamed: this.isStreamed,
       isModelAnswered: false,
+      costNano: 0,
       upstreamRequestId: this.upstreamRequestId === null ? null : withoutSecrets(this.upstreamRequestId),
       model: null,
       usage: null,
@@ -295,6 +296,7 @@ export function recordUnreadable(
     bytesIn: 0,
     bytesOut: 0,
     streamed: false,
+    costNano: 0,
     upstreamRequestId: null,
     ...NO_CONTENT_FACTS,
   };

@@ -197,8 +197,8 @@ class SqlChangeTransaction implements ChangeTransaction {
     await TOKENS.update(this.#tx, { id }, { isActive: true, ...NOT_REVOKED });
   }
 
-  async restrictToken(id: string, { allow, limits }: Policies): Promise<void> {
-    await TOKENS.update(this.#tx, { id }, { allow, limits, modelsKey: modelsKeyOf(allow) });
+  async restrictToken(id: string, { allow, limits, budget }: Policies): Promise<void> {
+    await TOKENS.update(this.#tx, { id }, { allow, limits, budget, modelsKey: modelsKeyOf(allow) });
   }
 
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {

@@ -4,7 +4,8 @@
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
-import type { Allow, Limits, Policies, Project, Token } from '../../core/token.js';
+import type { BudgetPeriod } from '../../api/vocabulary.js';
+import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Anchor } from '../audit-file/anchors.js';
@@ -27,6 +28,7 @@ import { columnList, Table } from './table.js';
 const policies = {
   allow: nullable(json<Allow, 'allow'>('allow')),
   limits: nullable(json<Limits, 'limits'>('limits')),
+  budget: nullable(json<Budget, 'budget'>('budget')),
 } satisfies ColumnsOf<Policies>;
 export const POLICIES = columnList(policies);
 
@@ -174,6 +176,53 @@ export const LEASES = new Table('leases', {
 });
 export type LeaseColumns = RowOf<typeof LEASES.columns>;
 
+const spending = (period: 'life' | 'month' | 'day') =>
+  ({
+    nano: filledIn(number(`${period}_nano`)),
+    tokens: filledIn(number(`${period}_tokens`)),
+    unpriced: filledIn(number(`${period}_unpriced`)),
+  }) as const;
+const [life, month, day] = [spending('life'), spending('month'), spending('day')];
+
+/** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
+export const PURSES = new Table('purses', {
+  id: text('id'),
+  createdAtMs: number('created_at'),
+  /** Of its budget, which the statements that reserve something compare with; null if there is no such limit. */
+  period: enumText<BudgetPeriod, 'period'>('period'),
+  limitNano: nullable(number('limit_nano')),
+  limitTokens: nullable(number('limit_tokens')),
+  lifeNano: life.nano,
+  lifeTokens: life.tokens,
+  lifeUnpriced: life.unpriced,
+  /** Starts of the month and the day that the counts are of. */
+  monthFromMs: filledIn(number('month_from')),
+  monthNano: month.nano,
+  monthTokens: month.tokens,
+  monthUnpriced: month.unpriced,
+  dayFromMs: filledIn(number('day_from')),
+  dayNano: day.nano,
+  dayTokens: day.tokens,
+  dayUnpriced: day.unpriced,
+  /** Start of the period that the leases of instances are of, and what they have reserved and not settled. */
+  leasedFromMs: filledIn(number('leased_from')),
+  leasedNano: filledIn(number('leased_nano')),
+  leasedTokens: filledIn(number('leased_tokens')),
+});
+export type PurseColumns = RowOf<typeof PURSES.columns>;
+
+export const PURSE_LEASES = new Table('purse_leases', {
+  purseId: text('purse_id'),
+  instanceId: text('instance_id'),
+  /** Start of the period that it is of. */
+  fromMs: number('from_ms'),
+  nano: number('nano'),
+  tokens: number('tokens'),
+  /** When another instance last asked for it; 0 if none did. */
+  wantedAtMs: filledIn(number('wanted_at')),
+});
+export type PurseLeaseColumns = RowOf<typeof PURSE_LEASES.columns>;
+
 // ---- usage: in text columns '' means "none", because a key cannot contain NULL
 
 const usageCounts = {
@@ -185,6 +234,8 @@ const usageCounts = {
   cut: number('cut'),
   cacheReadTokens: number('cache_read_tokens'),
   cacheWriteTokens: number('cache_write_tokens'),
+  costNano: number('cost_nano'),
+  unpriced: number('unpriced'),
 } satisfies ColumnsOf<UsageCounts>;
 
 const hourCounts = { ...usageCounts, withTokens: number('with_tokens') };
@@ -231,14 +282,14 @@ export type UsageSum = ValuesOf<typeof USAGE_SUMS.columns>;
 export const USAGE_SUM_COUNTS = columnList(sumCounts);
 export type UsageCountColumns = RowOf<typeof sumCounts>;
 
-const { requests, hits, promptTokens, completionTokens } = usageCounts;
+const { requests, hits, promptTokens, completionTokens, costNano, unpriced } = usageCounts;
 /** Counts of response times: `t0`, `t1` …, one for each of `TIME_BOUNDS_MS`. */
 const times = Object.fromEntries(
   TIME_BOUNDS_MS.map((_, bucket) => [`t${bucket}`, number(`t${bucket}`)] as const),
 ) as Readonly<Record<`t${number}`, ReturnType<typeof number>>>;
 export const USAGE_TIMES = Object.keys(times);
 const minuteCounts = {
-  ...{ requests, hits, promptTokens, completionTokens },
+  ...{ requests, hits, promptTokens, completionTokens, costNano, unpriced },
   ...failureCounts,
   ...times,
 };

@@ -59,13 +59,14 @@ export class SqlTokenLookup implements TokenLookup {
         missing_usage: KnownToken['missingUsage'];
         project_allow: string | null;
         project_limits: string | null;
+        project_budget: string | null;
         project_created_at: number;
         change_seq: number;
       }
     >(
       // One statement, so that all values are from the same moment.
       `SELECT ${ROW_COLUMNS}, t.reserved, p.api_key, p.api_key_id, p.upstream_base_url, p.upstream_auth, p.missing_usage,
-         p.allow AS project_allow, p.limits AS project_limits, p.created_at AS project_created_at,
+         p.allow AS project_allow, p.limits AS project_limits, p.budget AS project_budget, p.created_at AS project_created_at,
          (SELECT seq FROM change_seq WHERE id = 1) AS change_seq
        FROM tokens t JOIN projects p ON p.id = t.project_id WHERE t.digest = $digest`,
       { digest },
@@ -82,7 +83,11 @@ export class SqlTokenLookup implements TokenLookup {
       upstreamBaseUrl: row.upstream_base_url,
       upstreamAuth: row.upstream_auth,
       missingUsage: row.missing_usage,
-      projectPolicies: POLICIES.of({ allow: row.project_allow, limits: row.project_limits }),
+      projectPolicies: POLICIES.of({
+        allow: row.project_allow,
+        limits: row.project_limits,
+        budget: row.project_budget,
+      }),
       projectCreatedAtMs: row.project_created_at,
       changeSeq: row.change_seq,
     };

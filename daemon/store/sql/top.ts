@@ -22,6 +22,8 @@ const COUNTS: Readonly<Record<TopCount, string>> = {
   cut: 'cut',
   promptTokens: 'prompt_tokens',
   completionTokens: 'completion_tokens',
+  costNano: 'cost_nano',
+  unpriced: 'unpriced',
 };
 /** From hourly rows, which have an outcome instead. */
 const COUNTS_OF_HOURS: typeof COUNTS = { ...COUNTS, ...FAILURES_BY_OUTCOME };
@@ -197,6 +199,8 @@ function keyOf(sort: TopQuery['sort'], { counts, time, times }: Source): string 
   switch (sort) {
     case 'errors':
       return `SUM(${failuresOf(counts)})`;
+    case 'cost':
+      return 'SUM(cost_nano)';
     case 'tokens':
       return 'SUM(prompt_tokens + completion_tokens)';
     case 'last_used':

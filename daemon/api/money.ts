@@ -1,0 +1,49 @@
+/**
+ * Amounts of money. They are counted in nano-USD (10^-9 USD) as whole numbers, which JavaScript has exactly up to nine million dollars, and
+ * are decimal strings on the wire. Prices per token are smaller: they are pico-USD (10^-12 USD) as `bigint`. Nothing is a fraction.
+ */
+
+export const NANO_PER_USD = 1_000_000_000;
+const NANO_DIGITS = 9;
+/** What is counted for one request, a budget or a sum is at most this: 9,000,000 USD. */
+export const MAX_NANO = 9_000_000 * NANO_PER_USD;
+/** Maximum of a budget, and how many places it has after the point. */
+export const MAX_BUDGET_USD = 1_000_000;
+export const BUDGET_PLACES = 6;
+
+/** A sum of two amounts, which does not exceed what is exact. */
+export const addedNano = (one: number, other: number): number => Math.min(MAX_NANO, one + other);
+
+/**
+ * @param text a decimal number such as `25.00`.
+ * @returns nano-USD, or null for another text, more than nine places after the point or more than `MAX_NANO`.
+ */
+export function nanoOf(text: string): number | null {
+  const [, whole, part = ''] = /^(\d{1,7})(?:\.(\d{1,9}))?$/.exec(text) ?? [];
+  if (whole === undefined) return null;
+  const nano = Number(whole) * NANO_PER_USD + Number(part.padEnd(NANO_DIGITS, '0'));
+  return nano <= MAX_NANO ? nano : null;
+}
+
+/** The exact amount, with at least two places after the point: `25.00`, `0.000001234`. */
+export function usdOf(nano: number): string {
+  const part = String(nano % NANO_PER_USD).padStart(NANO_DIGITS, '0');
+  return `${Math.floor(nano / NANO_PER_USD)}.${part.replace(/0{1,7}$/, '')}`;
+}
+
+/**
+ * An amount of the API for people: `$12.35`, `$0.0042`, `<$0.0001`.
+ *
+ * @param usd a decimal string of the API; null if it is not known.
+ */
+export function usdShown(usd: string | null): string {
+  if (usd === null) return 'unknown';
+  const nano = nanoOf(usd) ?? MAX_NANO;
+  if (nano === 0) return '$0';
+  if (nano < 100_000) return '<$0.0001';
+  const places = nano < NANO_PER_USD ? 4 : 2;
+  const unit = 10 ** (NANO_DIGITS - places);
+  const units = Math.round(nano / unit);
+  const part = String(units % 10 ** places).padStart(places, '0');
+  return `$${Math.floor(units / 10 ** places).toLocaleString('en-US')}.${part}`;
+}
