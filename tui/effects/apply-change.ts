@@ -55,10 +55,17 @@ const isShown = (project: Named & Partial<ShownProject>): project is Named & Sho
 
 /** Revoking what somebody else has changed since it was shown does no harm, but reactivating it may. */
 async function setOne(client: ManagementClient, token: Named & Partial<ShownToken>, isActive: boolean): Promise<void> {
-  const { id, is_active, revoked_at, allow, limits } = token;
+  const { id, is_active, revoked_at, allow, limits, budget } = token;
   const isToCheck =
-    isActive && is_active !== undefined && revoked_at !== undefined && allow !== undefined && limits !== undefined;
-  const options = isToCheck ? await ifTokenAsShown(client, { id, is_active, revoked_at, allow, limits }) : undefined;
+    isActive &&
+    is_active !== undefined &&
+    revoked_at !== undefined &&
+    allow !== undefined &&
+    limits !== undefined &&
+    budget !== undefined;
+  const options = isToCheck
+    ? await ifTokenAsShown(client, { id, is_active, revoked_at, allow, limits, budget })
+    : undefined;
   await client.updateToken(id, { is_active: isActive }, options);
 }
 
