@@ -1,6 +1,7 @@
 /** The measured daemon: the built command in a separate process, on a new SQLite file, with all records turned on. */
 import { dirname, join } from 'node:path';
 import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { PolicyChanges } from '../../daemon/api/vocabulary.js';
 import { temporaryFolder } from '../support/daemon.js';
 import type { Target } from './load.js';
 import { manage, MANAGEMENT_TOKEN } from './management.js';
@@ -18,8 +19,8 @@ export const NO_RECORDS = {
 };
 
 export interface Daemon extends Service {
-  /** Issues a token. @param maxRequests 0: unlimited. @returns the daemon as a target with this token. */
-  targetWithToken(maxRequests: number): Promise<Target>;
+  /** Issues a token. @param maxRequests 0: unlimited. @param policies default: none. @returns the daemon as a target with this token. */
+  targetWithToken(maxRequests: number, policies?: PolicyChanges): Promise<Target>;
 }
 
 /** The database was migrated by an earlier start, as nearly always. @param settings in addition to those that every daemon has. */
@@ -38,8 +39,8 @@ export async function startDaemon(
   });
   return {
     ...service,
-    async targetWithToken(maxRequests) {
-      const fields = { project_id: project.id, max_requests: maxRequests };
+    async targetWithToken(maxRequests, policies = {}) {
+      const fields = { project_id: project.id, max_requests: maxRequests, ...policies };
       const { token } = await manage<WireTokenCreated>(url, 'POST', '/manage/tokens', fields);
       return { url, headers: { authorization: `Bearer ${token}` } };
     },

@@ -17,6 +17,7 @@ import { parseOptions, USAGE } from './options.js';
 import { UsageError } from './usage-error.js';
 import { Failure, Processes } from './processes.js';
 import { audit } from './profiles/audit.js';
+import { budgets } from './profiles/budgets.js';
 import { cache } from './profiles/cache.js';
 import { capped } from './profiles/capped.js';
 import { frozenProvider } from './profiles/frozen-provider.js';
@@ -44,6 +45,7 @@ const PROFILES: Record<string, Profile> = {
   throughput,
   capped,
   limits,
+  budgets,
   cache,
   'redis-frozen': redisFrozen,
   'frozen-provider': frozenProvider,
