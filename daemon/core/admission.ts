@@ -537,6 +537,11 @@ export class Admission {
     return { ...this.accounts.size, inFlight, leases, leasedUnits };
   }
 
+  /** @see Settlement.purses */
+  get purses(): Settlement['purses'] {
+    return this.#settlement.purses;
+  }
+
   /** Settlement statistics. */
   get settling(): Pick<Settlement, 'durations' | 'failed'> {
     return this.#settlement;

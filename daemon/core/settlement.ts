@@ -20,6 +20,7 @@
  * without units.
  */
 import { type Account, leaseTarget } from './account.js';
+import { Purses } from './budget/purses.js';
 import { Histogram } from './histogram.js';
 import {
   type Clock,
@@ -72,6 +73,9 @@ export class Settlement {
   readonly #onContact: () => void;
   readonly #onContention: (tokenId: string) => void;
   readonly #onRejoin: () => void;
+
+  /** What tokens and projects spend. It is written with the same ticks. */
+  readonly purses = new Purses();
 
   /** Accounts to include in the next ticks. */
   #pending = new Set<Account>();

@@ -1,0 +1,27 @@
+/** The periods of budgets, in UTC. A request is charged to the period of its admission. */
+import type { BudgetPeriod } from '../../api/vocabulary.js';
+
+const DAY_MS = 86_400_000;
+
+/** Start of the day, in ms since the epoch. */
+export const dayOf = (timeMs: number): number => timeMs - (timeMs % DAY_MS);
+
+/** Start of the month. */
+export function monthOf(timeMs: number): number {
+  const date = new Date(timeMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+}
+
+/** Start of the period that a time is in; 0 for the whole life. */
+export function startOf(period: BudgetPeriod, timeMs: number): number {
+  if (period === 'none') return 0;
+  return period === 'day' ? dayOf(timeMs) : monthOf(timeMs);
+}
+
+/** When the period that starts then ends; Infinity for the whole life. */
+export function endOf(period: BudgetPeriod, fromMs: number): number {
+  if (period === 'none') return Infinity;
+  if (period === 'day') return fromMs + DAY_MS;
+  const date = new Date(fromMs);
+  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1);
+}
