@@ -9,9 +9,9 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?: string[] }> = {
   config: { folders: ['config'], packages: [] },
   migrations: { folders: ['migrations'], packages: ['sequelize'] },
-  // The vocabulary has only words and limits, and request-outcome the words for causes. The core and its clients share them.
+  // The vocabulary has only words and limits, money the arithmetic of amounts, and request-outcome the words for causes. The core and its clients share them.
   'daemon/core': {
-    folders: ['daemon/core', 'daemon/api/vocabulary', 'daemon/api/request-outcome'],
+    folders: ['daemon/core', 'daemon/api/vocabulary', 'daemon/api/money', 'daemon/api/request-outcome'],
     packages: [],
     node: ['node:buffer', 'node:crypto', 'node:zlib'],
   }, // Of node:zlib only crc32.

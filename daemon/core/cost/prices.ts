@@ -1,0 +1,322 @@
+/**
+ * What models cost. A price book finds the price of a model at a provider among the entries of `PRICES_FILE` and of the list that is shipped.
+ * There are thousands of entries, of which few are used: they stay as they were read until they are found.
+ */
+import { alsoPricedAs } from './priced-providers.js';
+
+/** In pico-USD per token. Null: the provider has no price of its own for it, and the general one of the input or the output is valid. */
+export interface Amounts {
+  input: bigint;
+  output: bigint;
+  cacheRead: bigint | null;
+  cacheWrite: bigint | null;
+  /** For what the provider's prompt cache holds for an hour. */
+  cacheWrite1h: bigint | null;
+  reasoning: bigint | null;
+  audioInput: bigint | null;
+  audioOutput: bigint | null;
+  /** In pico-USD per request. */
+  perRequest: bigint;
+}
+
+/** Prices the whole of a request that has more input tokens. */
+export interface Tier extends Amounts {
+  aboveInputTokens: number;
+}
+
+export interface Price extends Amounts {
+  /** The name or pattern with `*` of its entry, in lower case. */
+  model: string;
+  /** Null: it is valid for any. */
+  provider: string | null;
+  source: PriceSource;
+  /** The most tokens that the model answers with; null if that is not known. */
+  maxOutput: number | null;
+  /** The most tokens of a request and its answer. */
+  context: number | null;
+  /** The most tokens that an image, an audio recording or a file in a request counts as. */
+  partTokens: number | null;
+  /** The smallest first. */
+  tiers: readonly Tier[];
+  /** In ms since the epoch; null: since ever. */
+  validFromMs: number | null;
+}
+
+export type PriceSource = 'file' | 'shipped';
+
+/** As in `PRICES_FILE`: decimal strings, in USD per million tokens. */
+export interface WrittenAmounts {
+  input?: string;
+  output?: string;
+  cache_read?: string;
+  cache_write?: string;
+  cache_write_1h?: string;
+  reasoning?: string;
+  audio_input?: string;
+  audio_output?: string;
+  /** In USD. */
+  per_request?: string;
+}
+
+/** An entry as it is written. Without `input`, it says that the price of the model cannot be counted in tokens. */
+export interface WrittenPrice extends WrittenAmounts {
+  /** Names or patterns. */
+  model: string | readonly string[];
+  provider?: string;
+  max_output?: number;
+  context?: number;
+  part_tokens?: number;
+  tiers?: readonly ({ above_input_tokens: number } & WrittenAmounts)[];
+  /** A day, such as `2026-12-01`: it begins at midnight UTC. */
+  valid_from?: string;
+}
+
+/** An entry for one name or pattern. */
+interface Entry {
+  /** In lower case. */
+  model: string;
+  written: WrittenPrice;
+  source: PriceSource;
+  /** -Infinity: since ever. */
+  validFromMs: number;
+  /** Made when it is first used; null if the model cannot be priced. */
+  price: Price | null | undefined;
+}
+
+/** The entries of one provider, or of none. */
+interface Group {
+  /** Of each name, the latest first. */
+  names: Map<string, Entry[]>;
+  /** The longest first, and of equal ones the latest first. */
+  patterns: Entry[];
+}
+
+const MAX_REMEMBERED = 2_000;
+// A name is at most this long. See content/facts.ts.
+const MAX_NAME = 200;
+
+export class PriceBook {
+  /** Those of `PRICES_FILE` first. */
+  #sources: readonly Source[] = [];
+  readonly #remembered = new Map<string, Price | null>();
+  /** What is remembered is valid from the first of these times until the second. */
+  #validFromMs = -Infinity;
+  #validToMs = -Infinity;
+
+  /** @param file entries of `PRICES_FILE`. @param shipped those of the list that is shipped. */
+  constructor(file: readonly WrittenPrice[], shipped: readonly WrittenPrice[]) {
+    this.replace(file, shipped);
+  }
+
+  /** From now on these entries are valid. */
+  replace(file: readonly WrittenPrice[], shipped: readonly WrittenPrice[]): void {
+    this.#sources = [new Source('file', file), new Source('shipped', shipped)];
+    this.#validFromMs = this.#validToMs = -Infinity;
+  }
+
+  /**
+   * @param model as the provider or the client names it.
+   * @param provider of `pricedProviderOf`; null if it is not known: then the entries of all providers fit.
+   * @param timeMs when the request is served, in ms since the epoch.
+   * @returns null if there is no price.
+   */
+  priceOf(model: string, provider: string | null, timeMs: number): Price | null {
+    if (model.length > MAX_NAME) return null;
+    if (timeMs < this.#validFromMs || timeMs >= this.#validToMs) this.#forget(timeMs);
+    const key = provider === null ? model : `${provider} ${model}`;
+    const known = this.#remembered.get(key);
+    if (known !== undefined) return known;
+    const price = this.#find(model, provider, timeMs);
+    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value ?? '');
+    this.#remembered.set(key, price);
+    return price;
+  }
+
+  /** All entries that have a price, in the order in which they are searched, including those that are not valid yet or no longer. */
+  *entries(): Generator<Price> {
+    for (const source of this.#sources) yield* source.prices();
+  }
+
+  #find(model: string, provider: string | null, timeMs: number): Price | null {
+    const names = namesOf(model);
+    for (const source of this.#sources) {
+      const found = provider === null ? source.findAnywhere(names, timeMs) : source.find(names, provider, timeMs);
+      if (found) return priceFrom(found);
+    }
+    return null;
+  }
+
+  #forget(timeMs: number): void {
+    this.#remembered.clear();
+    const changes = this.#sources.flatMap(({ changesMs }) => changesMs);
+    this.#validFromMs = Math.max(-Infinity, ...changes.filter((changeMs) => changeMs <= timeMs));
+    this.#validToMs = Math.min(Infinity, ...changes.filter((changeMs) => changeMs > timeMs));
+  }
+}
+
+/** One list of entries. */
+class Source {
+  /** By provider, in the order of the list; null: of any. */
+  readonly #groups = new Map<string | null, Group>();
+  /** When an entry begins to be valid. */
+  readonly changesMs: readonly number[];
+
+  constructor(source: PriceSource, list: readonly WrittenPrice[]) {
+    const changesMs = new Set<number>();
+    for (const written of list) {
+      const validFromMs = written.valid_from === undefined ? -Infinity : Date.parse(written.valid_from);
+      if (validFromMs !== -Infinity) changesMs.add(validFromMs);
+      const group = this.#groupOf(written.provider ?? null);
+      for (const name of typeof written.model === 'string' ? [written.model] : written.model) {
+        addTo(group, { model: name.toLowerCase(), written, source, validFromMs, price: undefined });
+      }
+    }
+    for (const { names, patterns } of this.#groups.values()) {
+      for (const entries of names.values()) entries.sort(byTime);
+      patterns.sort((one, other) => lengthOf(other) - lengthOf(one) || byTime(one, other));
+    }
+    this.changesMs = [...changesMs];
+  }
+
+  find(names: readonly string[], provider: string, timeMs: number): Entry | null {
+    for (const name of [provider, ...alsoPricedAs(provider), null]) {
+      const group = this.#groups.get(name);
+      const found = group && (namedIn(group, names, timeMs) ?? matchingIn(group, names, timeMs));
+      if (found) return found;
+    }
+    return null;
+  }
+
+  /** For a provider that is not known. */
+  findAnywhere(names: readonly string[], timeMs: number): Entry | null {
+    const any = this.#groups.get(null);
+    const found = any && (namedIn(any, names, timeMs) ?? matchingIn(any, names, timeMs));
+    if (found) return found;
+    const groups = [...this.#groups.values()];
+    return (
+      firstOf(groups, (group) => namedIn(group, names, timeMs)) ??
+      firstOf(groups, (group) => matchingIn(group, names, timeMs))
+    );
+  }
+
+  *prices(): Generator<Price> {
+    for (const { names, patterns } of this.#groups.values()) {
+      for (const entries of names.values()) yield* entries.map(priceFrom).filter((price) => price !== null);
+      yield* patterns.map(priceFrom).filter((price) => price !== null);
+    }
+  }
+
+  #groupOf(provider: string | null): Group {
+    let group = this.#groups.get(provider);
+    if (!group) {
+      group = { names: new Map(), patterns: [] };
+      this.#groups.set(provider, group);
+    }
+    return group;
+  }
+}
+
+function addTo({ names, patterns }: Group, entry: Entry): void {
+  if (entry.model.includes('*')) {
+    patterns.push(entry);
+    return;
+  }
+  const entries = names.get(entry.model);
+  if (entries) entries.push(entry);
+  else names.set(entry.model, [entry]);
+}
+
+const byTime = (one: Entry, other: Entry) =>
+  other.validFromMs === one.validFromMs ? 0 : other.validFromMs - one.validFromMs;
+const lengthOf = ({ model }: Entry) => model.replaceAll('*', '').length;
+
+function firstOf<T, R>(values: readonly T[], find: (value: T) => R | null): R | null {
+  for (const value of values) {
+    const found = find(value);
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+const namedIn = (group: Group, names: readonly string[], timeMs: number): Entry | null =>
+  firstOf(names, (name) => group.names.get(name)?.find(({ validFromMs }) => validFromMs <= timeMs) ?? null);
+
+const matchingIn = (group: Group, names: readonly string[], timeMs: number): Entry | null =>
+  group.patterns.find(
+    ({ model, validFromMs }) => validFromMs <= timeMs && names.some((name) => matches(model, name)),
+  ) ?? null;
+
+/** `*` stands for any text. Takes time in proportion to both lengths: names come from clients. */
+export function matches(pattern: string, name: string): boolean {
+  const [start = '', ...parts] = pattern.split('*');
+  const end = parts.pop();
+  if (end === undefined) return pattern === name;
+  if (!name.startsWith(start)) return false;
+  let at = start.length;
+  for (const part of parts) {
+    const found = name.indexOf(part, at);
+    if (found < 0) return false;
+    at = found + part.length;
+  }
+  return name.length - at >= end.length && name.endsWith(end);
+}
+
+const PATH = /^(?:(?:publishers\/[^/]+\/|accounts\/[^/]+\/)?models\/|publishers\/[^/]+\/)/;
+const DATE = /[-@](?:20\d{2}-\d{2}-\d{2}|20\d{6})$/;
+const VENDOR = /^[^/]+\//;
+
+/** Under which names a model is looked for: as it is, without what some providers put before it, and without a date. */
+function namesOf(model: string): readonly string[] {
+  const name = model.toLowerCase();
+  const short = name.replace(PATH, '');
+  const names = [name, short, short.replace(DATE, '')];
+  const bare = short.replace(VENDOR, '');
+  return [...new Set([...names, bare, bare.replace(DATE, '')])];
+}
+
+const priceFrom = (entry: Entry): Price | null => (entry.price ??= entry.price === null ? null : priceOf(entry));
+
+function priceOf({ model, written, source, validFromMs }: Entry): Price | null {
+  if (written.input === undefined) return null;
+  return {
+    model,
+    provider: written.provider ?? null,
+    source,
+    ...amountsOf(written),
+    maxOutput: written.max_output ?? null,
+    context: written.context ?? null,
+    partTokens: written.part_tokens ?? null,
+    // What a tier leaves out is as in its entry.
+    tiers: (written.tiers ?? [])
+      .map((tier) => ({ aboveInputTokens: tier.above_input_tokens, ...amountsOf({ ...written, ...tier }) }))
+      .sort((one, other) => one.aboveInputTokens - other.aboveInputTokens),
+    validFromMs: validFromMs === -Infinity ? null : validFromMs,
+  };
+}
+
+const amountsOf = (written: WrittenAmounts): Amounts => ({
+  input: picoPerToken(written.input ?? '0'),
+  output: picoPerToken(written.output ?? '0'),
+  cacheRead: optional(written.cache_read),
+  cacheWrite: optional(written.cache_write),
+  cacheWrite1h: optional(written.cache_write_1h),
+  reasoning: optional(written.reasoning),
+  audioInput: optional(written.audio_input),
+  audioOutput: optional(written.audio_output),
+  perRequest: scaled(written.per_request ?? '0', PICO_PLACES),
+});
+
+/** Places after the point. A pico-USD per token is 0.000001 USD per million tokens. */
+export const PRICE_PLACES = 6;
+/** As those of a nano-USD. */
+export const REQUEST_PLACES = 9;
+const PICO_PLACES = 12;
+
+const optional = (text: string | undefined) => (text === undefined ? null : picoPerToken(text));
+const picoPerToken = (text: string) => scaled(text, PRICE_PLACES);
+
+/** A decimal number, times ten to the power of `places`, of which it has no more. */
+function scaled(text: string, places: number): bigint {
+  const [whole = '0', part = ''] = text.split('.');
+  return BigInt(whole + part.padEnd(places, '0'));
+}
