@@ -1,9 +1,9 @@
 /** The fields and columns of audit records. */
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import { actorShown } from '../../daemon/api/formats.js';
-import type { Allow, Limits } from '../../daemon/api/vocabulary.js';
+import type { Allow, Budget, Limits } from '../../daemon/api/vocabulary.js';
 import { columnsOf, count, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
-import { allowShown, limitsShown } from './policies.js';
+import { allowShown, budgetShown, limitsShown } from './policies.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
 export const AUDIT_FIELDS = Object.keys({
@@ -46,7 +46,8 @@ export function detailShown(name: string, value: unknown): string {
 function oneShown(name: string, value: unknown): string {
   if (typeof value === 'string') return value;
   if (name === 'allow') return allowShown(value as Allow | null);
-  return name === 'limits' ? limitsShown(value as Limits | null) : JSON.stringify(value);
+  if (name === 'limits') return limitsShown(value as Limits | null);
+  return name === 'budget' ? budgetShown(value as Budget | null) : JSON.stringify(value);
 }
 
 const OUTCOME_TINTS: Partial<Record<string, Tint>> = { denied: 'yellow', error: 'red' };

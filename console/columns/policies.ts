@@ -1,6 +1,6 @@
 /** What restricts a token or a project, in words. */
 import { exact } from '../../daemon/api/formats.js';
-import type { Allow, Limits } from '../../daemon/api/vocabulary.js';
+import type { Allow, Budget, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
 
 /** Such as `routes inference; models gpt-5-mini, claude-*`. */
 export function allowShown(allow: Allow | null): string {
@@ -27,4 +27,14 @@ export function limitsShown(limits: Limits | null): string {
     return limit === undefined ? [] : [`${exact(limit)} ${LIMIT_UNITS[name]}`];
   });
   return set.length === 0 ? 'unlimited' : set.join(', ');
+}
+
+const PERIODS = { none: '', day: ' a day', month: ' a month' } as const satisfies Record<BudgetPeriod, string>;
+
+/** Such as `$25.00, 2,000,000 model tokens a month (soft)`. */
+export function budgetShown(budget: Budget | null): string {
+  if (budget === null) return 'none';
+  const { usd, tokens, period, mode } = budget;
+  const amounts = [usd && `$${usd}`, tokens && `${exact(tokens)} model tokens`];
+  return `${amounts.filter(Boolean).join(', ')}${PERIODS[period]} (${mode})`;
 }

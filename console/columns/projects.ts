@@ -23,6 +23,7 @@ export const PROJECT_FIELDS = Object.keys({
   allow: true,
   limits: true,
   budget: true,
+  spent: true,
 } satisfies Record<keyof WireProject, true>) as (keyof WireProject)[];
 
 export const PROJECT_COLUMNS = columnsOf<WireProject>()({

@@ -25,6 +25,7 @@ export const TOKEN_FIELDS = Object.keys({
   allow: true,
   limits: true,
   budget: true,
+  spent: true,
 } satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
 
 export const TOKEN_COLUMNS = columnsOf<WireToken>()({

@@ -73,6 +73,8 @@ export interface Policies {
 /** What is undefined stays as it is. */
 export type PolicyChanges = { [Name in keyof Policies]?: Policies[Name] | undefined };
 export const NO_POLICIES: Policies = { allow: null, limits: null, budget: null };
+export const POLICY_NAMES = Object.keys(NO_POLICIES) as (keyof Policies)[];
+export const policiesOf = ({ allow, limits, budget }: Policies): Policies => ({ allow, limits, budget });
 
 /** Results of the check of a provider's key before it is stored. */
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;

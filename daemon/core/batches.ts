@@ -1,6 +1,6 @@
 /** Batches: the changes of one command or dialog. An undo touches only what the batch has changed, and nobody since. */
 import { randomUUID } from 'node:crypto';
-import { MAX_UNDONE, type UndoSkip } from '../api/vocabulary.js';
+import { MAX_UNDONE, policiesOf, type UndoSkip } from '../api/vocabulary.js';
 import type { AuditRecord, Caller } from './audit.js';
 import { MASK } from './masking.js';
 import type {
@@ -120,7 +120,7 @@ export class Batches {
     if (tokenId !== null) {
       const changes = changesTo(fields, TOKEN_FIELDS);
       const expect = async (token: Token, tx: ChangeTransaction) => {
-        await expectSame({ is_active: token.isActive, allow: token.allow, limits: token.limits }, tx);
+        await expectSame({ is_active: token.isActive, ...policiesOf(token) }, tx);
         if (changes.isActive && token.expiresAtMs <= clock.now()) throw new Skipped('expired');
       };
       await registry.updateToken(tokenId, changes, undo, expect);
@@ -212,7 +212,9 @@ const changesTo = <Changes extends ProjectChanges | TokenChanges>(
 ): Changes => Object.fromEntries(Array.from(fields, ([name, [, before]]) => [names[name], before] as const)) as Changes;
 
 /** The fields that a change of a token may have, under their names in the audit log. */
-const TOKEN_FIELDS = { is_active: 'isActive', allow: 'allow', limits: 'limits' } as const satisfies Record<
-  string,
-  keyof TokenChanges
->;
+const TOKEN_FIELDS = {
+  is_active: 'isActive',
+  allow: 'allow',
+  limits: 'limits',
+  budget: 'budget',
+} as const satisfies Record<string, keyof TokenChanges>;

@@ -71,6 +71,7 @@ export function applied(before: Project, changes: ProjectChanges, now: number): 
     missingUsage: changes.missingUsage ?? before.missingUsage,
     allow: changes.allow === undefined ? before.allow : changes.allow,
     limits: changes.limits === undefined ? before.limits : changes.limits,
+    budget: changes.budget === undefined ? before.budget : changes.budget,
     // Later than before, so that no two versions have the same time: also if the clock stands still, or another instance's is ahead.
     updatedAtMs: Math.max(now, before.updatedAtMs + 1),
     deactivatedAtMs: isActive ? null : (before.deactivatedAtMs ?? now),
@@ -93,6 +94,7 @@ export const PROJECT_FIELDS = {
   missing_usage: 'missingUsage',
   allow: 'allow',
   limits: 'limits',
+  budget: 'budget',
 } as const satisfies Record<string, keyof Project & keyof ProjectChanges>;
 
 /** Old and new values of the fields in the request. For a key only its hint. */

@@ -1,6 +1,7 @@
 /** Registry of projects and tokens: commits each management change together with its number and its audit record. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
+import { type Purse, type Spent, spentIn } from './budget/spending.js';
 import { auditRecord, type AuditSubject, type Caller, masked } from './audit.js';
 import type {
   Change,
@@ -38,7 +39,13 @@ import {
   withUnsettled,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
-import { DEFAULT_DURATION_HOURS, MS_PER_UNIT, type Policies, type PolicyChanges } from '../api/vocabulary.js';
+import {
+  DEFAULT_DURATION_HOURS,
+  MS_PER_UNIT,
+  POLICY_NAMES,
+  type Policies,
+  type PolicyChanges,
+} from '../api/vocabulary.js';
 
 export const DEFAULT_LIFETIME_MS = DEFAULT_DURATION_HOURS * MS_PER_UNIT.h;
 
@@ -71,7 +78,7 @@ const TOKEN_CHANGES = {
 export type Expectation<T> = (before: T, tx: ChangeTransaction) => void | Promise<void>;
 
 /** A project for display. */
-export type ShownProject = Project & ProjectFigures;
+export type ShownProject = Project & ProjectFigures & { spent: Spent };
 
 const UNUSED_PROJECT: ProjectFigures = {
   tokenCount: 0,
@@ -81,10 +88,11 @@ const UNUSED_PROJECT: ProjectFigures = {
   errors24h: 0,
 };
 
-/** A token for display: with the name of its project, uses not yet written to the database, and the resulting state. */
+/** A token for display: with the name of its project, uses not yet written to the database, the resulting state, and what it has spent. */
 export interface ShownToken extends Token {
   projectName: string;
   state: TokenState;
+  spent: Spent;
 }
 
 export interface IssuedToken {
@@ -132,7 +140,7 @@ export class Registry {
     return this.#change({ ...attempt, projectId: null }, caller, async (tx) => {
       await tx.insertProject({ ...project, upstreamKey: draft.upstreamKey });
       return {
-        value: { ...project, ...UNUSED_PROJECT },
+        value: { ...project, ...UNUSED_PROJECT, spent: this.#spent(undefined, project) },
         change: change('project.created', project.id),
         audit: attempt,
       };
@@ -154,7 +162,7 @@ export class Registry {
       if (changes.upstreamKey === undefined && this.#originOf(before) !== this.#originOf(after)) throw keyRequired();
       await tx.updateProject(after, changes.upstreamKey);
       return {
-        value: after,
+        value: { ...after, spent: this.#spent(await tx.lockPurse(id), after) },
         change: change(kindOf(before, after), id),
         audit: { ...attempt, details: difference(before, after, changes) },
       };
@@ -182,7 +190,8 @@ export class Registry {
   async project(id: string): Promise<ShownProject> {
     const project = await orUnavailable(this.#store.project(id));
     if (!project) throw projectNotFound();
-    return this.#withFigures(project);
+    const purses = await this.#purses([id]);
+    return this.#withFigures({ ...project, spent: this.#spent(purses.get(id), project) });
   }
 
   /** What a change would begin with. @returns null if there is no such project. */
@@ -200,14 +209,30 @@ export class Registry {
   async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {
     const found = await orUnavailable(this.#store.projects(filter, page));
     const ids = found.rows.map(({ id }) => id);
-    const figures = await orUnavailable(this.#store.projectFigures(ids, this.#clock.now()));
+    const [figures, purses] = await Promise.all([
+      orUnavailable(this.#store.projectFigures(ids, this.#clock.now())),
+      this.#purses(ids),
+    ]);
     return {
       ...found,
-      rows: found.rows.map((project) => ({ ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) })),
+      rows: found.rows.map((project) => ({
+        ...project,
+        ...(figures.get(project.id) ?? UNUSED_PROJECT),
+        spent: this.#spent(purses.get(project.id), project),
+      })),
     };
   }
 
-  async #withFigures(project: Project): Promise<ShownProject> {
+  /** With what was counted until now. */
+  #purses(ids: readonly string[]): Promise<ReadonlyMap<string, Purse>> {
+    return orUnavailable(this.#admission.readBetweenTicks(() => this.#store.purses(ids)));
+  }
+
+  #spent(purse: Purse | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
+    return spentIn(purse, of, this.#clock.now());
+  }
+
+  async #withFigures(project: Project & { spent: Spent }): Promise<ShownProject> {
     const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now()));
     return { ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) };
   }
@@ -251,6 +276,7 @@ export class Registry {
         ...audited(terms),
         ...(terms.allow && { allow: terms.allow }),
         ...(terms.limits && { limits: terms.limits }),
+        ...(terms.budget && { budget: terms.budget }),
         ...(like !== undefined && { like }),
       },
     } as const;
@@ -269,7 +295,8 @@ export class Registry {
       };
     });
     await this.#admission.accounts.preload(digest);
-    return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active' }, secret };
+    const spent = this.#spent(undefined, issued);
+    return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active', spent }, secret };
   }
 
   revokeToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
@@ -293,7 +320,7 @@ export class Registry {
   ): Promise<ShownToken> {
     const [action, kind] = TOKEN_CHANGES[isActive === undefined ? 'update' : isActive ? 'reactivate' : 'revoke'];
     const attempt = { action, tokenId: id } as const;
-    const row = await this.#change(attempt, caller, async (tx) => {
+    const { row, purse } = await this.#change(attempt, caller, async (tx) => {
       // So that a revocation of all tokens of the project is either before the reactivation or after it.
       if (isActive) await tx.lockProjectOf(id);
       const found = await tx.lockToken(id);
@@ -307,21 +334,19 @@ export class Registry {
         await (isActive ? tx.reactivateToken(id) : tx.revokeToken(id, revocation));
         Object.assign(changed, { isActive, ...revocation });
       }
-      if (policies.allow !== undefined || policies.limits !== undefined) {
-        for (const name of ['allow', 'limits'] as const) {
-          if (policies[name] === undefined) continue;
-          details[name] = [token[name], policies[name]];
-          Object.assign(changed, { [name]: policies[name] });
-        }
-        await tx.restrictToken(id, changed);
+      const given = POLICY_NAMES.filter((name) => policies[name] !== undefined);
+      for (const name of given) {
+        details[name] = [token[name], policies[name]];
+        Object.assign(changed, { [name]: policies[name] });
       }
+      if (given.length > 0) await tx.restrictToken(id, changed);
       return {
-        value: { ...found, token: changed },
+        value: { row: { ...found, token: changed }, purse: await tx.lockPurse(id) },
         change: change(kind, token.projectId, id),
         audit: { ...attempt, projectId: token.projectId, obfuscated: token.obfuscated, details },
       };
     });
-    return this.#shown(row);
+    return this.#shown(row, purse);
   }
 
   #revocationBy(caller: Caller): Revocation {
@@ -349,22 +374,29 @@ export class Registry {
   }
 
   async tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest): Promise<PageOf<ShownToken>> {
-    const found = await orUnavailable(
-      this.#admission.readBetweenTicks(() => this.#store.tokens(filter, sort, page, this.#clock.now())),
-    );
-    return { ...found, rows: found.rows.map((row) => this.#shown(row)) };
+    const read = async () => {
+      const found = await this.#store.tokens(filter, sort, page, this.#clock.now());
+      return { found, purses: await this.#store.purses(found.rows.map(({ token }) => token.id)) };
+    };
+    const { found, purses } = await orUnavailable(this.#admission.readBetweenTicks(read));
+    return { ...found, rows: found.rows.map((row) => this.#shown(row, purses.get(row.token.id))) };
   }
 
-  async #found(read: () => Promise<TokenRow | null>): Promise<ShownToken> {
-    const row = await orUnavailable(this.#admission.readBetweenTicks(read));
-    if (!row) throw tokenNotFound();
-    return this.#shown(row);
+  async #found(find: () => Promise<TokenRow | null>): Promise<ShownToken> {
+    const read = async () => {
+      const row = await find();
+      return row && { row, purses: await this.#store.purses([row.token.id]) };
+    };
+    const found = await orUnavailable(this.#admission.readBetweenTicks(read));
+    if (!found) throw tokenNotFound();
+    return this.#shown(found.row, found.purses.get(found.row.token.id));
   }
 
-  #shown({ token, projectName, projectIsActive }: TokenRow): ShownToken {
+  #shown({ token, projectName, projectIsActive }: TokenRow, purse: Purse | undefined): ShownToken {
     const { uses, hits, lastUsedAtMs } = this.#admission.unsettled(token.id);
     const counted = withUnsettled(token, uses, hits, lastUsedAtMs);
-    return { ...counted, projectName, state: stateOf(counted, projectIsActive, this.#clock.now()) };
+    const state = stateOf(counted, projectIsActive, this.#clock.now());
+    return { ...counted, projectName, state, spent: this.#spent(purse, token) };
   }
 
   /** Records that migrations were applied (elsewhere). */

@@ -122,6 +122,14 @@ export const aKnownToken = (digest: string): KnownToken => ({
 
 const timestamp = (ms: number) => new Date(ms).toISOString();
 
+const nothingSpent = (since: string): WireToken['spent'] => ({
+  usd: '0.00',
+  tokens: 0,
+  reserved_usd: '0.00',
+  unpriced_requests: 0,
+  since,
+});
+
 /** A project as the management API shows it. */
 export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
   const created_at = fields.created_at ?? timestamp(CREATED_MS);
@@ -142,6 +150,7 @@ export function aWireProject(fields: Partial<WireProject> = {}): WireProject {
     last_used_at: null,
     requests_24h: 0,
     errors_24h: 0,
+    spent: nothingSpent(created_at),
     ...fields,
   };
 }
@@ -162,6 +171,7 @@ export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
     request_count: 0,
     cache_hit_count: 0,
     created_at,
+    spent: nothingSpent(created_at),
     last_used_at: null,
     obfuscated: OBFUSCATED,
     ...NO_POLICIES,

@@ -92,7 +92,7 @@ export const tokens = {
     tag: 'Tokens',
     summary: 'Change a token',
     description:
-      'Revokes or reactivates a token, or changes what it may ask for. Works in any state of the token. A reactivated token keeps its expiry and its cap. `allow` and `limits` are replaced as a whole, and removed with null, from the next request on.',
+      'Revokes or reactivates a token, or changes what it may ask for and spend. Works in any state of the token. A reactivated token keeps its expiry and its cap. `allow` and `limits` are replaced as a whole, and removed with null, from the next request on.',
     body: schemas.tokenPatch,
     response: schemas.token,
     version: tokenVersion,

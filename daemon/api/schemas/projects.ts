@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { FAILURES_ARE } from './failures.js';
 import { KEY_CHECKS, MISSING_USAGES, PROJECT_CHECKS, UPSTREAM_AUTHS } from '../vocabulary.js';
-import { policies, policyFields } from './policies.js';
+import { policies, policyFields, spent } from './policies.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -110,6 +110,7 @@ export const project = z
       'Requests of its tokens in the current hour and the 23 hours before it. Those of the last few seconds may be missing.',
     ),
     errors_24h: count(`Failures among them: ${FAILURES_ARE}.`),
+    spent: spent('all tokens of the project together'),
   })
   .describe('A project holds the API key of a provider. Clients use its tokens in place of the key.');
 
@@ -167,4 +168,11 @@ export const projectExample: z.input<typeof project> = {
   last_used_at: '2030-01-31T12:34:56.000Z',
   requests_24h: 4210,
   errors_24h: 17,
+  spent: {
+    usd: '41.8205',
+    tokens: 15_820_977,
+    reserved_usd: '0.00',
+    unpriced_requests: 12,
+    since: '2030-01-31T12:00:00.000Z',
+  },
 };

@@ -8,7 +8,7 @@ import {
   type TokenSortOrder,
 } from '../vocabulary.js';
 import { FAILURES_ARE } from './failures.js';
-import { policies, policyFields } from './policies.js';
+import { policies, policyFields, spent } from './policies.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -43,7 +43,7 @@ export const tokenCreate = z
     ).optional(),
     like: about(
       id,
-      'ID of another token, in any state: the new token gets its project, name, cap, lifetime, `allow` and `limits`, unless they are given.',
+      'ID of another token, in any state: the new token gets its project, name, cap, lifetime, `allow`, `limits` and `budget`, unless they are given.',
     ).optional(),
     duration_hours: about(
       wholeNumber(1, MAX_DURATION_HOURS),
@@ -165,6 +165,7 @@ export const token = z
     ),
     revoke_reason: nullable(string('The reason that was given in `X-Audit-Reason` for the revocation, or null.')),
     ...policies('the token'),
+    spent: spent('the token'),
   })
   .describe('A token, without its secret.');
 
@@ -188,6 +189,13 @@ export const tokenExample: z.input<typeof token> = {
   allow: { routes: ['inference', 'GET /v1/models'], models: ['gpt-5-mini', 'claude-haiku-*'] },
   limits: null,
   budget: { usd: '25.00', period: 'month', mode: 'soft' },
+  spent: {
+    usd: '3.4716',
+    tokens: 1_204_310,
+    reserved_usd: '0.05',
+    unpriced_requests: 0,
+    since: '2030-01-01T00:00:00.000Z',
+  },
 };
 
 export const tokenCreated = token

@@ -11,7 +11,7 @@ import { keyCheckOf, type ProbeProvider, projectCheckOf } from '../proxy/key-che
 import type { ProjectUpstream } from '../proxy/upstreams.js';
 import type { Handlers, OperationRequest } from './endpoints.js';
 import { idIn, idOf } from './ids.js';
-import { wirePage, wireProject } from './wire.js';
+import { policiesIn, wirePage, wireProject } from './wire.js';
 
 type ProjectOperation =
   | 'createProject'
@@ -82,7 +82,7 @@ export function projectHandlers({
   return {
     createProject: async (request) => {
       const { name, api_key: upstreamKey, check_key: isToCheck, missing_usage: missingUsage } = request.body;
-      const { allow, limits } = request.body;
+      const policies = policiesIn(request.body);
       const upstream = upstreamIn(request.body);
       const key = { upstreamKey, ...upstream };
       const keyCheck = isToCheck
@@ -90,7 +90,7 @@ export function projectHandlers({
         : undefined;
       upstreamIn(request.body); // UPSTREAM_ALLOWED_HOSTS may have been reloaded during the check.
       return wireChanged(
-        await registry.createProject({ name, ...key, missingUsage, allow, limits, keyCheck }, request.caller),
+        await registry.createProject({ name, ...key, missingUsage, ...policies, keyCheck }, request.caller),
         keyCheck,
       );
     },
@@ -102,12 +102,19 @@ export function projectHandlers({
 
     updateProject: async (request) => {
       const { name, api_key: upstreamKey, is_active: isActive, check_key: isToCheck } = request.body;
-      const { missing_usage: missingUsage, allow, limits } = request.body;
+      const { missing_usage: missingUsage } = request.body;
       if (isToCheck && upstreamKey === undefined) throw invalid('check_key requires api_key');
-      const changes = { name, upstreamKey, isActive, missingUsage, allow, limits, ...upstreamIn(request.body) };
+      const changes = {
+        name,
+        upstreamKey,
+        isActive,
+        missingUsage,
+        ...policiesIn(request.body),
+        ...upstreamIn(request.body),
+      };
       if (Object.values(changes).every((value) => value === undefined)) {
         throw invalid(
-          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url, upstream_auth, missing_usage, allow and limits',
+          'nothing to change: give at least one of is_active, name, api_key, upstream_base_url, upstream_auth, missing_usage, allow, limits and budget',
         );
       }
       const id = idOf(request, 'project');

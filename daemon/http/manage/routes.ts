@@ -25,6 +25,7 @@ import { readDescription } from './description.js';
 import {
   auditFilter,
   followFilter,
+  policiesIn,
   purgeSelection,
   tokenDraft,
   tokenFilter,
@@ -194,11 +195,14 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
     updateToken: async (request) => {
       const id = idOf(request, 'token');
       const { body, caller, expectMatch } = request;
-      const { is_active: isActive, allow, limits } = body;
-      if ((isActive ?? allow ?? limits) === undefined && allow !== null && limits !== null) {
-        throw new Refusal('invalid_request', 'nothing to change: give at least one of is_active, allow and limits');
+      const changes = { isActive: body.is_active, ...policiesIn(body) };
+      if (Object.values(changes).every((value) => value === undefined)) {
+        throw new Refusal(
+          'invalid_request',
+          'nothing to change: give at least one of is_active, allow, limits and budget',
+        );
       }
-      return wireToken(await registry.updateToken(id, { isActive, allow, limits }, caller, expectMatch));
+      return wireToken(await registry.updateToken(id, changes, caller, expectMatch));
     },
 
     revokeToken: async (request) => {

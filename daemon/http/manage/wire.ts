@@ -9,9 +9,17 @@ import type {
   WireToken,
 } from '../../api/contract.js';
 import * as schemas from '../../api/schemas.js';
+import { nanoOf, usdOf } from '../../api/money.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
-import { MS_PER_UNIT, spanMs, type TokenSortField, type TokenSortOrder } from '../../api/vocabulary.js';
+import {
+  MS_PER_UNIT,
+  type PolicyChanges,
+  spanMs,
+  type TokenSortField,
+  type TokenSortOrder,
+} from '../../api/vocabulary.js';
+import type { Spent } from '../../core/budget/spending.js';
 import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
 import type { NamedRecord } from '../../core/audit.js';
 import type { FollowFilter } from '../../core/audit-log.js';
@@ -58,10 +66,41 @@ export function wired<Shape extends z.ZodObject>({ shape }: Shape): (value: Core
   };
 }
 
-export const wireProject: (project: ShownProject) => WireProject = wired(schemas.project);
-export const wireToken: (token: ShownToken) => WireToken = wired(schemas.token);
+const wireProjectFields = wired(schemas.project.omit({ spent: true }));
+const wireTokenFields = wired(schemas.token.omit({ spent: true }));
+export const wireProject = (project: ShownProject): WireProject => ({
+  ...wireProjectFields(project),
+  spent: wireSpent(project.spent),
+});
+export const wireToken = (token: ShownToken): WireToken => ({
+  ...wireTokenFields(token),
+  spent: wireSpent(token.spent),
+});
 export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
 export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
+
+export const wireSpent = ({ nano, tokens, reservedNano, unpriced, sinceMs }: Spent): WireToken['spent'] => ({
+  usd: usdOf(nano),
+  tokens,
+  reserved_usd: usdOf(reservedNano),
+  unpriced_requests: unpriced,
+  since: isoTime(sinceMs),
+});
+
+/** The policies in a request; what it does not name is undefined. Equal budgets are equal texts. */
+export function policiesIn({ allow, limits, budget }: PolicyChanges): PolicyChanges {
+  if (!budget) return { allow, limits, budget };
+  const { usd, tokens, period, mode } = budget;
+  return {
+    allow,
+    limits,
+    budget: {
+      ...(usd !== undefined && { usd: usdOf(nanoOf(usd) ?? 0) }), // The schema has checked it.
+      ...(tokens !== undefined && { tokens }),
+      ...{ period, mode },
+    },
+  };
+}
 
 type Term = keyof typeof TERM_NAMES;
 
@@ -82,14 +121,15 @@ export function tokenDraft(body: z.output<typeof schemas.tokenCreate>, like: Tok
   }
   const lifetimeMs =
     hours !== undefined ? hours * MS_PER_UNIT.h : minutes !== undefined ? minutes * MS_PER_UNIT.m : undefined;
+  const { allow, limits, budget } = policiesIn(body);
   return {
     projectId: body.project_id ?? like?.projectId ?? '', // The schema requires one of the two.
     lifetimeMs: lifetimeMs ?? (like ? like.expiresAtMs - like.createdAtMs : DEFAULT_LIFETIME_MS),
     ...termsIn(body, like),
     // Null is a value here: nothing of `like`.
-    allow: body.allow === undefined ? (like?.allow ?? null) : body.allow,
-    limits: body.limits === undefined ? (like?.limits ?? null) : body.limits,
-    budget: body.budget === undefined ? (like?.budget ?? null) : body.budget,
+    allow: allow === undefined ? (like?.allow ?? null) : allow,
+    limits: limits === undefined ? (like?.limits ?? null) : limits,
+    budget: budget === undefined ? (like?.budget ?? null) : budget,
     like: like?.id,
   };
 }

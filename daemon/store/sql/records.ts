@@ -33,6 +33,7 @@ import {
   storedUpstream,
 } from './projects.js';
 import { type FiguresOfPages, projectFigures } from './project-figures.js';
+import { insertPurse, limitPurse, lockedPurse, pursesOf } from './purses.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
 import { modelsKeyOf } from './token-policies.js';
@@ -83,6 +84,9 @@ export class SqlRecords implements RecordStore {
   }
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number) {
     return listTokens(this.#database, filter, sort, page, nowMs, this.#totals);
+  }
+  purses(ids: readonly string[]) {
+    return pursesOf(this.#database, ids);
   }
   population(nowMs: number) {
     return population(this.#database, nowMs);
@@ -160,12 +164,14 @@ class SqlChangeTransaction implements ChangeTransaction {
       ...this.#sealed(project.id, upstreamKey),
       modelsKey: modelsKeyOf(project.allow),
     });
+    await insertPurse(this.#tx, project);
   }
 
   async updateProject(project: Project, upstreamKey: string | undefined): Promise<void> {
     const { id, ...written } = project;
     const sealed = upstreamKey === undefined ? {} : this.#sealed(id, upstreamKey);
     await PROJECTS.update(this.#tx, { id }, { ...written, ...sealed, modelsKey: modelsKeyOf(project.allow) });
+    await limitPurse(this.#tx, id, project.budget);
   }
 
   #sealed(projectId: string, upstreamKey: string) {
@@ -181,12 +187,17 @@ class SqlChangeTransaction implements ChangeTransaction {
     return lockedToken(this.#tx, id);
   }
 
+  lockPurse(id: string) {
+    return lockedPurse(this.#tx, id);
+  }
+
   async insertToken(token: NewToken): Promise<void> {
     await TOKENS.insert(this.#tx, {
       ...token,
       nameFolded: (token.name ?? '').toLowerCase(),
       modelsKey: modelsKeyOf(token.allow),
     });
+    await insertPurse(this.#tx, token);
   }
 
   async revokeToken(id: string, revocation: Revocation): Promise<void> {
@@ -199,6 +210,7 @@ class SqlChangeTransaction implements ChangeTransaction {
 
   async restrictToken(id: string, { allow, limits, budget }: Policies): Promise<void> {
     await TOKENS.update(this.#tx, { id }, { allow, limits, budget, modelsKey: modelsKeyOf(allow) });
+    await limitPurse(this.#tx, id, budget);
   }
 
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {

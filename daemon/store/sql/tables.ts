@@ -5,6 +5,7 @@
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
 import type { BudgetPeriod } from '../../api/vocabulary.js';
+import type { Purse } from '../../core/budget/spending.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
@@ -184,14 +185,7 @@ const spending = (period: 'life' | 'month' | 'day') =>
   }) as const;
 const [life, month, day] = [spending('life'), spending('month'), spending('day')];
 
-/** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
-export const PURSES = new Table('purses', {
-  id: text('id'),
-  createdAtMs: number('created_at'),
-  /** Of its budget, which the statements that reserve something compare with; null if there is no such limit. */
-  period: enumText<BudgetPeriod, 'period'>('period'),
-  limitNano: nullable(number('limit_nano')),
-  limitTokens: nullable(number('limit_tokens')),
+const purse = {
   lifeNano: life.nano,
   lifeTokens: life.tokens,
   lifeUnpriced: life.unpriced,
@@ -208,7 +202,20 @@ export const PURSES = new Table('purses', {
   leasedFromMs: filledIn(number('leased_from')),
   leasedNano: filledIn(number('leased_nano')),
   leasedTokens: filledIn(number('leased_tokens')),
+} satisfies ColumnsOf<Purse>;
+
+/** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
+export const PURSES = new Table('purses', {
+  id: text('id'),
+  createdAtMs: number('created_at'),
+  /** Of its budget, which the statements that reserve something compare with; null if there is no such limit. */
+  period: enumText<BudgetPeriod, 'period'>('period'),
+  limitNano: nullable(number('limit_nano')),
+  limitTokens: nullable(number('limit_tokens')),
+  ...purse,
 });
+/** For `purses u`. */
+export const PURSE = columnList(purse, 'u');
 export type PurseColumns = RowOf<typeof PURSES.columns>;
 
 export const PURSE_LEASES = new Table('purse_leases', {

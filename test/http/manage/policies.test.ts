@@ -1,14 +1,15 @@
-/** `allow` and `limits` of tokens and projects, as the management API takes, stores and shows them. */
+/** `allow`, `limits` and `budget` of tokens and projects, as the management API takes, stores and shows them. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { WireAuditRecord, WireBatchUndone, WireProject, WireToken } from '../../../daemon/api/contract.js';
-import { MAX_ALLOWED, MAX_ALLOWED_LENGTH, MAX_LIMIT } from '../../../daemon/api/vocabulary.js';
+import { MAX_ALLOWED, MAX_ALLOWED_LENGTH, MAX_BUDGET_TOKENS, MAX_LIMIT } from '../../../daemon/api/vocabulary.js';
 import { canary } from '../../support/canaries.js';
 import { daemonForEachTest } from '../../support/daemon.js';
 import { bodyOf, problemOf } from '../../support/management.js';
 
 const ALLOW = { routes: ['inference', 'GET /v1/models'], models: ['gpt-5-mini', 'claude-haiku-*'] };
 const LIMITS = { requests_per_minute: 60, tokens_per_minute: 200_000, concurrent: 4 };
+const BUDGET = { usd: '25.00', tokens: 2_000_000, period: 'month', mode: 'hard' } as const;
 
 /** The largest that is accepted. */
 const LARGEST = {
@@ -34,13 +35,13 @@ describe('policies', () => {
     (await bodyOf<WireAuditRecord[]>(daemon.manage('GET', `/manage/audit?action=${action}`)))[0]?.details;
 
   it('of a new token and project are those in the request, and none by default', async () => {
-    const made = { allow: ALLOW, limits: LIMITS };
+    const made = { allow: ALLOW, limits: LIMITS, budget: BUDGET };
     const token = await daemon.createToken(project.id, made);
     expect(token).to.deep.include(made);
     expect(await daemon.token(token.id)).to.deep.include(made);
     expect(await details('token.create')).to.deep.include(made);
-    expect(project).to.deep.include({ allow: null, limits: null });
-    expect(await details('project.create')).to.not.include.keys('allow', 'limits');
+    expect(project).to.deep.include({ allow: null, limits: null, budget: null });
+    expect(await details('project.create')).to.not.have.any.keys('allow', 'limits', 'budget');
     const body = { name: 'restricted', api_key: canary('upstream'), ...made };
     const { id } = await bodyOf<WireProject>(daemon.manage('POST', '/manage/projects', body), 201);
     expect(await read(`/manage/projects/${id}`)).to.deep.include(made);
@@ -61,7 +62,28 @@ describe('policies', () => {
       expect(await details(action)).to.deep.equal({ limits: [LIMITS, { concurrent: 1 }] });
       expect(await patch(path, { allow: { models: ['m'] } })).to.deep.include({ allow: { models: ['m'] } });
       expect(await patch(path, { allow: null })).to.deep.include({ allow: null, limits: { concurrent: 1 } });
-      expect(await read(path)).to.deep.include({ allow: null, limits: { concurrent: 1 } });
+      expect(await read(path)).to.deep.include({ allow: null, limits: { concurrent: 1 }, budget: null });
+      expect(await patch(path, { budget: BUDGET })).to.deep.include({ limits: { concurrent: 1 }, budget: BUDGET });
+      const small = { tokens: 5, period: 'none', mode: 'soft' };
+      expect(await patch(path, { budget: { tokens: 5 } })).to.deep.include({ budget: small });
+      expect(await details(action)).to.deep.equal({ budget: [BUDGET, small] });
+      expect(await patch(path, { budget: null })).to.deep.include({ budget: null });
+      expect(await details(action)).to.deep.equal({ budget: [small, null] });
+    }
+  });
+
+  it('have one way to write the same amount of money', async () => {
+    for (const path of Object.values(await both())) {
+      for (const [given, usd] of [
+        ['25', '25.00'],
+        ['0025.0', '25.00'],
+        ['25.500000', '25.50'],
+        ['0.000001', '0.000001'],
+        ['1000000', '1000000.00'],
+      ]) {
+        expect(await patch(path, { budget: { usd: given } })).to.have.nested.property('budget.usd', usd);
+        expect(await read(path)).to.have.nested.property('budget.usd', usd);
+      }
     }
   });
 
@@ -85,12 +107,13 @@ describe('policies', () => {
   });
 
   it('are copied with like, unless they are given', async () => {
-    const { id } = await daemon.createToken(project.id, { allow: ALLOW, limits: LIMITS });
+    const { id } = await daemon.createToken(project.id, { allow: ALLOW, limits: LIMITS, budget: BUDGET });
     const like = (body: object) =>
       bodyOf<WireToken>(daemon.manage('POST', '/manage/tokens', { like: id, ...body }), 201);
-    expect(await like({})).to.deep.include({ allow: ALLOW, limits: LIMITS });
+    expect(await like({})).to.deep.include({ allow: ALLOW, limits: LIMITS, budget: BUDGET });
     expect(await like({ allow: null })).to.deep.include({ allow: null, limits: LIMITS });
     expect(await like({ limits: { concurrent: 9 } })).to.deep.include({ allow: ALLOW, limits: { concurrent: 9 } });
+    expect(await like({ budget: null })).to.deep.include({ limits: LIMITS, budget: null });
   });
 
   it('are part of the ETag', async () => {
@@ -99,7 +122,9 @@ describe('policies', () => {
       const first = await tag();
       await patch(path, { allow: ALLOW });
       expect((await daemon.manage('PATCH', path, { allow: null }, { 'if-match': first })).status).to.equal(412);
-      await bodyOf(daemon.manage('PATCH', path, { allow: null }, { 'if-match': await tag() }));
+      const second = await tag();
+      await bodyOf(daemon.manage('PATCH', path, { budget: BUDGET }, { 'if-match': second }));
+      expect((await daemon.manage('PATCH', path, { allow: null }, { 'if-match': second })).status).to.equal(412);
     }
   });
 
@@ -109,9 +134,9 @@ describe('policies', () => {
         bodyOf<WireBatchUndone>(daemon.manage('POST', `/manage/batches/${batch}/undo`, {}));
       await patch(path, { allow: ALLOW, limits: { concurrent: 1 } });
       const [first, second] = [randomUUID(), randomUUID()];
-      await patch(path, { allow: null, limits: LIMITS }, first);
+      await patch(path, { allow: null, limits: LIMITS, budget: BUDGET }, first);
       expect((await undo(first)).undone).to.have.lengthOf(1);
-      expect(await read(path)).to.deep.include({ allow: ALLOW, limits: { concurrent: 1 } });
+      expect(await read(path)).to.deep.include({ allow: ALLOW, limits: { concurrent: 1 }, budget: null });
       await patch(path, { allow: { models: ['a'] } }, second);
       await patch(path, { allow: { models: ['b'] } });
       expect((await undo(second)).skipped).to.have.deep.nested.property('[0].reason', 'changed_since');
@@ -156,6 +181,22 @@ describe('policies', () => {
     ['limits', { concurrent: null }],
     ['limits', { requests_per_minute: 0 }],
     ['limits', { tokens_per_minute: MAX_LIMIT + 1 }],
+    ['budget', {}],
+    ['budget', '25'],
+    ['budget', { period: 'day', mode: 'soft' }],
+    ['budget', { usd: 25 }],
+    ['budget', { usd: '0' }],
+    ['budget', { usd: '-1' }],
+    ['budget', { usd: '1e3' }],
+    ['budget', { usd: '$25' }],
+    ['budget', { usd: '0.0000001' }],
+    ['budget', { usd: '1000000.000001' }],
+    ['budget', { usd: null }],
+    ['budget', { tokens: 0 }],
+    ['budget', { tokens: '5' }],
+    ['budget', { tokens: MAX_BUDGET_TOKENS + 1 }],
+    ['budget', { tokens: 5, period: 'week' }],
+    ['budget', { tokens: 5, mode: 'none' }],
   ] as const) {
     it(`refuse ${field}: ${JSON.stringify(wrong).slice(0, 60)}`, async () => {
       const { token, project: path } = await both();
@@ -179,6 +220,7 @@ describe('policies', () => {
       for (const [field, member] of [
         ['allow', 'route'],
         ['limits', 'requests_per_second'],
+        ['budget', 'eur'],
       ] as const) {
         const refused = await daemon.manage('PATCH', path, { [field]: { [member]: 1 } });
         expect(problemOf(refused, 400, 'invalid_request')).to.include(`unknown field: ${field}.${member}`);
