@@ -1,6 +1,7 @@
 /** The fields and columns of events. */
-import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
+import type { WireBudgetEvent, WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { actorShown, exact } from '../../daemon/api/formats.js';
+import { usdShown } from '../../daemon/api/money.js';
 import { causeOf, refuserOf } from '../../daemon/api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import { type Cell, columnsOf, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
@@ -226,6 +227,16 @@ export function requestTint({ outcome, status }: WireRequestEvent): Tint {
 }
 
 function changeShown(event: ChangeEvent): string {
+  if ('budget' in event) return budgetShown(event);
   const of = event.count === null ? '' : `, ${exact(event.count)}`;
   return `${event.kind} by ${actorShown(event)}${of}`;
+}
+
+/** What happened to a budget: `80 % of $25.00 a month used`. */
+export function budgetShown({ budget, count }: WireBudgetEvent): string {
+  const { limit, period, percent, mode } = budget;
+  const amount = typeof limit === 'string' ? usdShown(limit) : `${exact(limit)} tokens`;
+  const whole = period === 'none' ? amount : `${amount} a ${period}`;
+  if (percent !== null) return `${percent} % of ${whole} used`;
+  return `${mode} budget of ${whole} would refuse${count === null ? '' : `, ${exact(count)}`}`;
 }

@@ -95,6 +95,8 @@ const KINDS: Record<EventKind, string> = {
   'token.reactivated': 'a token was reactivated',
   'project.changed': 'a project was changed',
   'cache.purged': 'cached responses were purged',
+  'budget.threshold': '80 or 100 % of a budget were used',
+  'budget.would_refuse': 'a shadow budget would have refused requests',
 };
 
 interface ValueSet {

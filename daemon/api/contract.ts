@@ -20,6 +20,7 @@ export type WireIncidents = z.infer<typeof schemas.incidents>;
 export type WireMigrations = z.infer<typeof schemas.migrations>;
 export type WireRequestEvent = z.infer<typeof schemas.requestEvent>;
 export type WireChangeEvent = z.infer<typeof schemas.changeEvent>;
+export type WireBudgetEvent = z.infer<typeof schemas.budgetEvent>;
 export type WireEvent = z.infer<typeof schemas.event>;
 export type WireAuditRecord = z.infer<typeof schemas.auditRecord>;
 export type WireBatchUndone = z.infer<typeof schemas.batchUndone>;

@@ -84,6 +84,22 @@ const CAUSES: ReadonlyMap<string, Cause> = new Map(
       why: 'model not checkable',
       remedy: 'allow the token all models with `*`, or have the client use another route',
     },
+    budget_exhausted: {
+      why: 'budget spent',
+      remedy: 'raise the budget of the token or project, or wait until its period ends',
+    },
+    budget_reserved: {
+      why: 'budget reserved',
+      remedy: 'requests under way have reserved the rest of the budget: the client may try again',
+    },
+    model_not_priced: {
+      why: 'model without price',
+      remedy: 'add the price of the model to PRICES_FILE, or set the budget in tokens or to `soft`',
+    },
+    cost_not_bounded: {
+      why: 'cost without bound',
+      remedy: 'the client has to limit its output, or set the budget to `soft`',
+    },
     rate_limited: {
       why: 'rate limit',
       remedy: 'if the requests are wanted, raise the limits of the token or project, or those in the settings',

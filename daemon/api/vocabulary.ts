@@ -154,7 +154,18 @@ export const CHANGE_EVENT_KINDS = [
   'cache.purged',
 ] as const;
 export type ChangeEventKind = (typeof CHANGE_EVENT_KINDS)[number];
-export const EVENT_KINDS = [REQUEST_EVENT_KIND, ...CHANGE_EVENT_KINDS] as const;
+/** Event kinds of budgets: a share of one is used; a request does not fit one that refuses nothing. */
+export const BUDGET_EVENT_KINDS = ['budget.threshold', 'budget.would_refuse'] as const;
+export type BudgetEventKind = (typeof BUDGET_EVENT_KINDS)[number];
+/** Of a token or of its project. */
+export const BUDGET_OWNERS = ['token', 'project'] as const;
+export type BudgetOwner = (typeof BUDGET_OWNERS)[number];
+export const BUDGET_UNITS = ['usd', 'tokens'] as const;
+export type BudgetUnit = (typeof BUDGET_UNITS)[number];
+/** Percentages of a budget that are reported once in a period. */
+export const BUDGET_THRESHOLDS = [80, 100] as const;
+export type BudgetThreshold = (typeof BUDGET_THRESHOLDS)[number];
+export const EVENT_KINDS = [REQUEST_EVENT_KIND, ...CHANGE_EVENT_KINDS, ...BUDGET_EVENT_KINDS] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
 /**

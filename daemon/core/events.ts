@@ -1,8 +1,18 @@
-import type { AuditAction, ChangeEventKind, RequestOutcome } from '../api/vocabulary.js';
+import type {
+  AuditAction,
+  BudgetEventKind,
+  BudgetMode,
+  BudgetOwner,
+  BudgetPeriod,
+  BudgetThreshold,
+  BudgetUnit,
+  ChangeEventKind,
+  RequestOutcome,
+} from '../api/vocabulary.js';
 import type { NamedRecord, SubjectNames } from './audit.js';
 
 export { REQUEST_EVENT_KIND, REQUEST_OUTCOMES as OUTCOMES } from '../api/vocabulary.js';
-export type { ChangeEventKind };
+export type { BudgetEventKind, ChangeEventKind };
 export type Outcome = RequestOutcome;
 
 /** Model tokens as counted by the provider; null for counts it did not report. */
@@ -94,8 +104,34 @@ export interface RequestEnded extends ContentFacts, SubjectNames, RequestCost {
 /** Called for each completed request. Must neither wait nor throw. */
 export type OnEnded = (ended: RequestEnded) => void;
 
-/** An event before it is published: a completed request, or the audit record of a change. */
-export type PublishableEvent = { kind: 'request'; ended: RequestEnded } | { kind: 'change'; record: NamedRecord };
+/** Something about a budget that an operator wants to know. */
+export interface BudgetEvent extends SubjectNames {
+  kind: BudgetEventKind;
+  /** In ms since the epoch. */
+  timeMs: number;
+  projectId: string;
+  /** Null for the budget of a project. */
+  tokenId: string | null;
+  /** Requests that would have been refused since the event before; null for the other kind. */
+  count: number | null;
+  budget: {
+    owner: BudgetOwner;
+    mode: BudgetMode;
+    period: BudgetPeriod;
+    unit: BudgetUnit;
+    /** Nano-USD, or tokens. */
+    limit: number;
+    used: number;
+    /** For `budget.threshold`. */
+    percent: BudgetThreshold | null;
+  };
+}
+
+/** An event before it is published: a completed request, the audit record of a change, or what happened to a budget. */
+export type PublishableEvent =
+  | { kind: 'request'; ended: RequestEnded }
+  | { kind: 'change'; record: NamedRecord }
+  | { kind: 'budget'; event: BudgetEvent };
 
 /** Length of the captured bodies, which can make one event a thousand times as large as another. */
 export function bodyCharacters(event: PublishableEvent): number {

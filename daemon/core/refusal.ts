@@ -43,6 +43,10 @@ export type RefusalKind =
   | 'model_not_checkable'
   | 'rate_limited'
   | 'concurrency_limited'
+  | 'budget_exhausted'
+  | 'budget_reserved'
+  | 'model_not_priced'
+  | 'cost_not_bounded'
   | 'headers_too_large'
   | 'transfer_coding_not_supported'
   | 'http_version_not_supported'
@@ -66,6 +70,19 @@ export interface RateLimitState {
   resetMs: number;
 }
 
+/** What a request lacks in a budget. Amounts of money are decimal strings in USD, those of tokens are numbers. */
+export interface BudgetShortage {
+  unit: 'usd' | 'tokens';
+  limit: string | number;
+  used: string | number;
+  /** For requests that are under way, and for those of other instances. */
+  reserved: string | number;
+  /** What the request may cost: at most for a hard budget, as estimated for a soft one. */
+  needed: string | number;
+  /** For a hard budget: with at most that many tokens of output the request fits. */
+  maxOutputTokens?: number;
+}
+
 export interface RefusalDetails {
   cause?: unknown;
   /** Sent as `Retry-After`. */
@@ -76,6 +93,8 @@ export interface RefusalDetails {
   rateLimit?: RateLimitState;
   /** Routes or models that the token may use, or the first of them. */
   allowed?: readonly string[];
+  /** The budget that the request does not fit. */
+  budget?: BudgetShortage;
   /** What the client can do about it, in a phrase that continues the message. */
   hint?: string;
   /** Why a token is no longer valid. Set only for a client that presented the correct secret. */
@@ -98,6 +117,7 @@ export class Refusal extends Error {
   readonly allow: string | undefined;
   readonly rateLimit: RateLimitState | undefined;
   readonly allowed: readonly string[] | undefined;
+  readonly budget: BudgetShortage | undefined;
   readonly hint: string | undefined;
   readonly tokenIs: 'expired' | 'revoked' | undefined;
 
@@ -112,6 +132,7 @@ export class Refusal extends Error {
     this.allow = details.allow;
     this.rateLimit = details.rateLimit;
     this.allowed = details.allowed;
+    this.budget = details.budget;
     this.hint = details.hint;
     this.tokenIs = details.tokenIs;
   }

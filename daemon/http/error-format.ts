@@ -10,6 +10,7 @@
  * | `google`    | `{"error": {"code": HTTP status, "message", "status", "details": [code, request ID, delay]}}` |
  *
  * All but `google` have the list `allowed` beside `code`, if the token may use no more; there it is one text in `details`.
+ * So is `budget`, what a request lacks in a budget: an object, in `google` with texts.
  * In all but `plain` the hint is part of the message, because the SDKs show nothing else.
  */
 export type ErrorFormat = 'plain' | 'openai' | 'anthropic' | 'google';
@@ -37,6 +38,8 @@ export interface ErrorContent {
   retryAfterSeconds: number | undefined;
   /** What the token may use instead. */
   allowed?: readonly string[] | undefined;
+  /** What it lacks in a budget. */
+  budget?: Readonly<Record<string, string | number>> | undefined;
 }
 
 interface Formatter {
@@ -52,11 +55,12 @@ const FORMATTERS: Record<ErrorFormat, Formatter> = {
     event: (words) => `data: ${JSON.stringify(plainBody(words))}\n\n`,
   },
   openai: {
-    body: ({ message, hint, type, code, requestId, allowed }) => ({
+    body: ({ message, hint, type, code, requestId, allowed, budget }) => ({
       error: { message: hinted(message, hint), type, param: null, code },
       code,
       request_id: requestId,
       allowed,
+      budget,
     }),
     event: ({ message, type, code }) => `data: ${JSON.stringify({ error: { message, type, code } })}\n\n`,
   },
@@ -74,14 +78,15 @@ const FORMATTERS: Record<ErrorFormat, Formatter> = {
 
 const hinted = (message: string, hint: string | undefined) => (hint === undefined ? message : `${message}: ${hint}`);
 
-function plainBody({ message, hint, code, requestId, allowed }: ErrorContent): object {
+function plainBody({ message, hint, code, requestId, allowed, budget }: ErrorContent): object {
   // JSON.stringify omits what is undefined.
-  return { error: message, code, request_id: requestId, hint, allowed };
+  return { error: message, code, request_id: requestId, hint, allowed, budget };
 }
 
 /** Types of Anthropic's errors, by status (platform.claude.com/docs/en/api/errors). */
 const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   401: 'authentication_error',
+  402: 'billing_error',
   403: 'permission_error',
   404: 'not_found_error',
   413: 'request_too_large',
@@ -90,14 +95,22 @@ const ANTHROPIC_TYPES: Readonly<Record<number, string>> = {
   504: 'timeout_error',
 };
 
-function anthropicBody({ message, hint, code, requestId, status, allowed }: ErrorContent): object {
+function anthropicBody({ message, hint, code, requestId, status, allowed, budget }: ErrorContent): object {
   const type = ANTHROPIC_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error');
-  return { type: 'error', error: { type, message: hinted(message, hint) }, code, request_id: requestId, allowed };
+  return {
+    type: 'error',
+    error: { type, message: hinted(message, hint) },
+    code,
+    request_id: requestId,
+    allowed,
+    budget,
+  };
 }
 
 /** Canonical codes of Google's APIs (google.rpc.Code), by status. */
 const GOOGLE_STATUSES: Readonly<Record<number, string>> = {
   401: 'UNAUTHENTICATED',
+  402: 'FAILED_PRECONDITION',
   403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND',
   408: 'DEADLINE_EXCEEDED',
@@ -115,9 +128,22 @@ const RPC = 'type.googleapis.com/google.rpc.';
  * Our code and the request ID are in `details`, in the messages that Google defines for them (google/rpc/error_details.proto). They
  * are not beside `error`: Google's SDK for Python would take a `code` there for the status.
  */
-function googleBody({ message, hint, code, requestId, status, retryAfterSeconds, allowed }: ErrorContent): object {
+function googleBody({
+  message,
+  hint,
+  code,
+  requestId,
+  status,
+  retryAfterSeconds,
+  allowed,
+  budget,
+}: ErrorContent): object {
   // Its values can only be texts.
-  const metadata = { code, ...(allowed && { allowed: allowed.join(', ') }) };
+  const metadata = {
+    code,
+    ...(allowed && { allowed: allowed.join(', ') }),
+    ...(budget && Object.fromEntries(Object.entries(budget).map(([name, value]) => [name, String(value)]))),
+  };
   const details: object[] = [
     { '@type': `${RPC}ErrorInfo`, reason: code.toUpperCase(), domain: 'llmp', metadata },
     { '@type': `${RPC}RequestInfo`, requestId },

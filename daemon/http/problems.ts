@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { type RateLimitState, Refusal, type RefusalKind, wholeSeconds } from '../core/refusal.js';
+import { type BudgetShortage, type RateLimitState, Refusal, type RefusalKind, wholeSeconds } from '../core/refusal.js';
 import { errorBody, type ErrorType } from './error-format.js';
 import { closeAfterRequest } from './connection-ends.js';
 import { clientOf } from './client-families.js';
@@ -51,6 +51,10 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   model_not_checkable: { status: 403, isFinal: true },
   rate_limited: { status: 429, type: 'rate_limit_error' },
   concurrency_limited: { status: 429, type: 'rate_limit_error' },
+  budget_exhausted: { status: 402, type: 'insufficient_quota', isFinal: true },
+  budget_reserved: { status: 429, type: 'rate_limit_error' },
+  model_not_priced: { status: 403, isFinal: true },
+  cost_not_bounded: { status: 403, isFinal: true },
   headers_too_large: { status: 431, endsConnection: true },
   transfer_coding_not_supported: { status: 501, code: 'not_supported', isFinal: true, endsConnection: true },
   http_version_not_supported: { status: 505, code: 'not_supported', isFinal: true, endsConnection: true },
@@ -113,11 +117,21 @@ export function problemResponse(
 ): { headers: Record<string, string>; body: string } {
   const problem = problemOf(refusal.kind);
   const { code, isFinal } = problem;
-  const { message, retryAfterSeconds, allowed } = refusal;
+  const { message, retryAfterSeconds, allowed, budget } = refusal;
   const { format, hint } = wording ?? PLAIN;
   const status = statusFor(refusal, wording ?? PLAIN);
   const type = typeFor(refusal, wording ?? PLAIN);
-  const body = errorBody(format, { message, hint, type, code, requestId, status, retryAfterSeconds, allowed });
+  const body = errorBody(format, {
+    message,
+    hint,
+    type,
+    code,
+    requestId,
+    status,
+    retryAfterSeconds,
+    allowed,
+    budget: budget && shortageShown(budget),
+  });
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
@@ -132,6 +146,11 @@ export function problemResponse(
   if (refusal.rateLimit) Object.assign(headers, rateLimitFields(refusal.rateLimit));
   return { headers, body };
 }
+
+const shortageShown = ({ maxOutputTokens, ...shortage }: BudgetShortage) => ({
+  ...shortage,
+  ...(maxOutputTokens !== undefined && { max_output_tokens_that_fit: maxOutputTokens }),
+});
 
 /** Value of `WWW-Authenticate` (RFC 6750, 3): with an error only if a token was sent. */
 function challengeOf({ tokenIs }: Refusal, wording: Wording | undefined): string {

@@ -32,6 +32,10 @@ const CODES = [
   'unsupported_media_type',
   'rate_limited',
   'concurrency_limited',
+  'budget_exhausted',
+  'budget_reserved',
+  'model_not_priced',
+  'cost_not_bounded',
   'headers_too_large',
   'not_supported',
   'loop_detected',
@@ -45,13 +49,17 @@ const CODES = [
   OTHER,
 ];
 
-/** Codes of refusals because of the routes and models that a token may use. */
+/** Codes of refusals because of the routes and models that a token may use, and of budgets. */
 const POLICY_CODES = [
   'route_not_allowed',
   'route_escapes',
   'model_not_allowed',
   'model_not_named',
   'model_not_checkable',
+  'budget_exhausted',
+  'budget_reserved',
+  'model_not_priced',
+  'cost_not_bounded',
 ];
 
 /** Kinds of upstream failure. `status_5xx` is a response of the upstream that was passed on; `reported` an error within a response. */
@@ -107,7 +115,7 @@ export class RequestMetrics {
     }
   }
 
-  /** Refusals because of the routes and models that a token may use, by code. */
+  /** Refusals because of the routes and models that a token may use, and of budgets, by code. */
   policyRefusals(): Record<string, number> {
     const counts = Object.fromEntries(POLICY_CODES.map((code) => [code, 0]));
     for (const [index, value] of this.#requests.entries()) {

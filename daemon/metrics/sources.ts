@@ -13,7 +13,7 @@ export interface Sources {
   admission: Pick<Admission, 'size' | 'settling' | 'propagation'>;
   rateLimits: Pick<RateLimits, 'failOpens' | 'refusals'>;
   limiter: Pick<Limiter, 'refusals'>;
-  /** Refusals because of routes and models, by code. */
+  /** Refusals because of routes, models and budgets, by code. */
   policyRefusals: () => Record<string, number>;
   /** Null when caching is disabled. */
   cache: Pick<ResponseCache, 'backend' | 'hits' | 'misses' | 'size'> | null;
@@ -48,7 +48,7 @@ export function addSources(families: Families, sources: Sources): void {
   );
   families.counter(
     'llmp_policy_refusals_total',
-    'Requests refused because of the routes, models or limits of a token or project, by code.',
+    'Requests refused because of the routes, models, limits or budgets of a token or project, by code.',
     () =>
       byLabel('code', {
         ...policyRefusals(),

@@ -13,6 +13,10 @@ export function factsOf(event: PublishableEvent | string): EventFacts {
     const { action, timeMs, projectId, tokenId } = event.record;
     return { kind: CHANGES_PUBLISHED[action] ?? '', timeMs, projectId, tokenId, ...NO_REQUEST };
   }
+  if (event.kind === 'budget') {
+    const { kind, timeMs, projectId, tokenId } = event.event;
+    return { kind, timeMs, projectId, tokenId, ...NO_REQUEST };
+  }
   const { timeMs, projectId, tokenId, status, code, outcome, model, durationMs } = event.ended;
   return { kind: REQUEST_EVENT_KIND, timeMs, projectId, tokenId, status, code, outcome, model, durationMs };
 }

@@ -1,5 +1,5 @@
 /** JSON shape of events, as stored in the stream and delivered to the dispatcher's back ends. */
-import type { ChangeEventKind, Outcome } from '../core/events.js';
+import type { BudgetEvent, BudgetEventKind, ChangeEventKind, Outcome } from '../core/events.js';
 
 interface EventBase {
   schema: 1;
@@ -60,4 +60,10 @@ export interface ChangeEventJson extends EventBase {
   count: number | null;
 }
 
-export type EventJson = RequestEventJson | ChangeEventJson;
+export interface BudgetEventJson extends Omit<ChangeEventJson, 'kind'> {
+  kind: BudgetEventKind;
+  /** Amounts of money are decimal strings in USD. */
+  budget: Omit<BudgetEvent['budget'], 'limit' | 'used'> & { limit: string | number; used: string | number };
+}
+
+export type EventJson = RequestEventJson | ChangeEventJson | BudgetEventJson;

@@ -26,7 +26,7 @@ class EventFollower extends Follower<WireEvent> {
   }
 
   get changes(): WireChangeEvent[] {
-    return this.items.filter((it) => it.kind !== 'request.completed');
+    return this.items.filter((it): it is WireChangeEvent => it.kind !== 'request.completed' && !('budget' in it));
   }
 }
 

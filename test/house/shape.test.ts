@@ -17,7 +17,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
   }, // Of node:zlib only crc32.
   'daemon/api': { folders: ['daemon/api'], packages: ['zod'], node: [] },
   'daemon/store': {
-    folders: ['daemon/store', 'daemon/core', 'config'],
+    folders: ['daemon/store', 'daemon/core', 'daemon/api/money', 'daemon/api/vocabulary', 'config'],
     packages: ['sequelize', 'sqlite3', 'ioredis', 'lru-cache'], // Sequelize loads pg and mysql2.
   },
   'daemon/http': {

@@ -1,5 +1,5 @@
 /** The events screen: completed requests and changes. */
-import { EVENT_COLUMNS, requestTint } from '../../console/columns/events.js';
+import { budgetShown, EVENT_COLUMNS, requestTint } from '../../console/columns/events.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import type { WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
 import { actorShown, bytes, exact, promptCacheShown } from '../../daemon/api/formats.js';
@@ -93,6 +93,7 @@ function requestFacts(event: WireRequestEvent, columns: number): Fact[] {
 
 const changeFacts = (event: Exclude<WireEvent, WireRequestEvent>): Fact[] => [
   ['kind', event.kind],
+  ['budget', 'budget' in event ? `of the ${event.budget.owner}: ${budgetShown(event)}` : null],
   ['by', actorShown(event)],
   ['of', subject(event)],
   ['time', dateTime(event.time)],

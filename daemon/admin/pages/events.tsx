@@ -1,5 +1,6 @@
 /** Completed requests and changes, newest first, and new ones as they occur. Each opens with its details. */
 import { subjectsOf } from '../../../console/columns/column.js';
+import { budgetShown } from '../../../console/columns/events.js';
 import { actorShown, bytes, counted, exact, promptCacheShown } from '../../api/formats.js';
 import type { WireEvent, WireRequestEvent } from '../../api/contract.js';
 import { type Cause, causeOf, whyFailed } from '../../api/request-outcome.js';
@@ -252,7 +253,7 @@ function ChangeSummary({ event }: { event: Change }) {
     <>
       <span className="status" />
       <span className="what">
-        {kind}
+        {'budget' in event ? `${kind}: ${budgetShown(event)}` : kind}
         {count === null ? '' : ` × ${exact(count)}`}
       </span>
       <Who event={event} />
@@ -342,6 +343,7 @@ function ChangeDetails({ event }: { event: Change }) {
         facts={[
           time,
           fact('Change', event.kind, String),
+          fact('Budget', 'budget' in event ? event : null, (it) => `of the ${it.budget.owner}: ${budgetShown(it)}`),
           fact('Actor', actorShown(event), escapeBidi),
           fact('Count', event.count, exact),
           token,

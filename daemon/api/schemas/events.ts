@@ -1,6 +1,12 @@
 import * as z from 'zod';
 import {
   ALL_FAILURES,
+  BUDGET_EVENT_KINDS,
+  BUDGET_MODES,
+  BUDGET_OWNERS,
+  BUDGET_PERIODS,
+  BUDGET_THRESHOLDS,
+  BUDGET_UNITS,
   CHANGE_EVENT_KINDS,
   ERROR_CODE_PATTERN,
   EVENT_KINDS,
@@ -130,22 +136,56 @@ export const requestEvent = z
   })
   .describe('A completed request on /v1.');
 
+const changeBase = {
+  request_id: nullable(string('ID of the request that made the change, or null.')),
+  actor: string('Who made the change, as in the audit log.'),
+  user: nullable(
+    string('The user of the front end, as reported by the front end; not verified. Null if it reported none.'),
+  ),
+};
+
 export const changeEvent = z
   .strictObject({
     ...eventBase,
     kind: z.enum(CHANGE_EVENT_KINDS).describe('Kind of the event.'),
-    request_id: nullable(string('ID of the request that made the change, or null.')),
-    actor: string('Who made the change, as in the audit log.'),
-    user: nullable(
-      string('The user of the front end, as reported by the front end; not verified. Null if it reported none.'),
-    ),
+    ...changeBase,
     count: nullable(count('Number of tokens or responses concerned; null for a single one.')),
   })
   .describe('A change made through the management API.');
 
+const amount = (what: string) =>
+  z.union([string('US dollars, as a decimal number.'), count('Model tokens.')]).describe(what);
+
+export const budgetEvent = z
+  .strictObject({
+    ...eventBase,
+    kind: z.enum(BUDGET_EVENT_KINDS).describe('Kind of the event.'),
+    ...changeBase,
+    count: nullable(
+      count('`budget.would_refuse`: number of requests since the event before, this one included; otherwise null.'),
+    ),
+    budget: z
+      .strictObject({
+        owner: z.enum(BUDGET_OWNERS).describe('Whether it is the budget of the token or of the project.'),
+        mode: z.enum(BUDGET_MODES).describe('What it does with a request that does not fit.'),
+        period: z.enum(BUDGET_PERIODS).describe('When it begins again.'),
+        unit: z.enum(BUDGET_UNITS).describe('The unit of the amounts.'),
+        limit: amount('The budget.'),
+        used: amount('What of it is used.'),
+        percent: nullable(
+          z
+            .literal(BUDGET_THRESHOLDS)
+            .meta({ type: 'integer' })
+            .describe('`budget.threshold`: the share that is used.'),
+        ),
+      })
+      .describe('The budget.'),
+  })
+  .describe('A share of a budget is used, or a budget that refuses nothing would refuse a request.');
+
 export const event = z
-  .discriminatedUnion('kind', [requestEvent, changeEvent])
-  .describe('A completed request or a change, depending on `kind`.');
+  .discriminatedUnion('kind', [requestEvent, changeEvent, budgetEvent])
+  .describe('A completed request, a change, or an event of a budget, depending on `kind`.');
 
 export const eventExample: z.input<typeof event> = {
   schema: 1,

@@ -103,6 +103,10 @@ class ModelList {
   }
 }
 
+/** A shadow budget only reports. */
+const restricts = ({ allow, limits, budget }: Policies) =>
+  (allow ?? limits) !== null || (budget !== null && budget.mode !== 'shadow');
+
 /** Google's APIs name a model in this way in a body. */
 const GOOGLE_PREFIX = 'models/';
 
@@ -122,7 +126,7 @@ export class Policy {
   private constructor({ policies, isCapped, allowsEscapes }: PolicySources) {
     this.#routes = policies.flatMap(({ allow }) => (allow?.routes ? new RouteList(allow.routes) : []));
     this.#models = policies.flatMap(({ allow }) => (allow?.models ? new ModelList(allow.models) : []));
-    const isRestricted = isCapped || policies.some(({ allow, limits }) => (allow ?? limits) !== null);
+    const isRestricted = isCapped || policies.some(restricts);
     this.#refusesEscapes = isRestricted && !allowsEscapes;
   }
 

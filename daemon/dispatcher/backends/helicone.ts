@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import type { Clock } from '../../core/ports.js';
-import type { ChangeEventJson, EventJson, RequestEventJson } from '../../store/event-json.js';
+import type { EventJson, RequestEventJson } from '../../store/event-json.js';
 import type { Delivery, CreateBackend, DeliveryResult } from './backend.js';
 import { HttpClient, limitedSignal } from '../http.js';
 import { callIn, failureOf, type JsonObject, known, objectIn, timesOf } from './call.js';
@@ -175,5 +175,7 @@ function dataOf(event: EventJson): Log {
   };
 }
 
-const changeOf = ({ actor, count, project_id, token_id }: ChangeEventJson): JsonObject =>
-  known({ actor, count, project_id, token_id });
+const changeOf = (event: Exclude<EventJson, RequestEventJson>): JsonObject => {
+  const { actor, count, project_id, token_id } = event;
+  return { ...known({ actor, count, project_id, token_id }), ...('budget' in event && { budget: event.budget }) };
+};
