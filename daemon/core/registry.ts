@@ -1,7 +1,7 @@
 /** Registry of projects and tokens: commits each management change together with its number and its audit record. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
-import { type Purse, type Spent, spentIn } from './budget/spending.js';
+import { type PurseCounts, type Spent, spentIn } from './budget/spending.js';
 import { auditRecord, type AuditSubject, type Caller, masked } from './audit.js';
 import type {
   Change,
@@ -224,11 +224,11 @@ export class Registry {
   }
 
   /** With what was counted until now. */
-  #purses(ids: readonly string[]): Promise<ReadonlyMap<string, Purse>> {
+  #purses(ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>> {
     return orUnavailable(this.#admission.readBetweenTicks(() => this.#store.purses(ids)));
   }
 
-  #spent(purse: Purse | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
+  #spent(purse: PurseCounts | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
     return spentIn(purse, of, this.#clock.now());
   }
 
@@ -392,7 +392,7 @@ export class Registry {
     return this.#shown(found.row, found.purses.get(found.row.token.id));
   }
 
-  #shown({ token, projectName, projectIsActive }: TokenRow, purse: Purse | undefined): ShownToken {
+  #shown({ token, projectName, projectIsActive }: TokenRow, purse: PurseCounts | undefined): ShownToken {
     const { uses, hits, lastUsedAtMs } = this.#admission.unsettled(token.id);
     const counted = withUnsettled(token, uses, hits, lastUsedAtMs);
     const state = stateOf(counted, projectIsActive, this.#clock.now());

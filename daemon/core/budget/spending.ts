@@ -1,8 +1,12 @@
 /** What a token or project has spent in the period of its budget. */
+import { nanoOf } from '../../api/money.js';
 import type { Budget, BudgetPeriod } from '../../api/vocabulary.js';
+import { startOf } from './period.js';
+
+export type { BudgetPeriod };
 
 /** The counts of a token or project in the database, with or without a budget. */
-export interface Purse {
+export interface PurseCounts {
   lifeNano: number;
   lifeTokens: number;
   lifeUnpriced: number;
@@ -32,21 +36,21 @@ export interface Spent {
   sinceMs: number;
 }
 
-/** When the current period began, in UTC; 0 for `none`. */
-export function periodStart(period: BudgetPeriod, nowMs: number): number {
-  if (period === 'none') return 0;
-  const now = new Date(nowMs);
-  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), period === 'day' ? now.getUTCDate() : 1);
-}
+/** The limits of a budget as the database has them: null if there is no such limit. */
+export const purseLimits = (budget: Budget | null) => ({
+  period: budget?.period ?? ('none' as const),
+  limitNano: budget?.usd === undefined ? null : nanoOf(budget.usd),
+  limitTokens: budget?.tokens ?? null,
+});
 
 /** What a token or project has spent in the period of its budget; without a budget, since it was created. */
 export function spentIn(
-  purse: Purse | undefined,
+  purse: PurseCounts | undefined,
   { budget, createdAtMs }: { budget: Budget | null; createdAtMs: number },
   nowMs: number,
 ): Spent {
   const period = budget?.period ?? 'none';
-  const startMs = periodStart(period, nowMs);
+  const startMs = startOf(period, nowMs);
   return {
     ...(purse ? countsOf(purse, period, startMs) : NOTHING),
     reservedNano: purse?.leasedFromMs === startMs ? purse.leasedNano : 0,
@@ -55,7 +59,11 @@ export function spentIn(
 }
 
 /** Counts of another day or month than the current one are old: nothing was spent since. */
-function countsOf(purse: Purse, period: BudgetPeriod, startMs: number): Pick<Spent, 'nano' | 'tokens' | 'unpriced'> {
+function countsOf(
+  purse: PurseCounts,
+  period: BudgetPeriod,
+  startMs: number,
+): Pick<Spent, 'nano' | 'tokens' | 'unpriced'> {
   switch (period) {
     case 'none':
       return { nano: purse.lifeNano, tokens: purse.lifeTokens, unpriced: purse.lifeUnpriced };

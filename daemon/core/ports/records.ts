@@ -8,7 +8,7 @@ import type {
   UpstreamAuth,
 } from '../../api/vocabulary.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
-import type { Purse } from '../budget/spending.js';
+import type { PurseCounts } from '../budget/spending.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
 export type ChangeKind =
@@ -165,7 +165,7 @@ export interface ChangeTransaction {
   /** Reads the token and locks it until the end of the transaction. */
   lockToken(id: string): Promise<TokenRow | null>;
   /** Reads what a token or project has spent and locks it: to be called after it is locked itself. Undefined if it does not exist. */
-  lockPurse(id: string): Promise<Purse | undefined>;
+  lockPurse(id: string): Promise<PurseCounts | undefined>;
   insertToken(token: NewToken): Promise<void>;
   revokeToken(id: string, revocation: Revocation): Promise<void>;
   reactivateToken(id: string): Promise<void>;
@@ -238,7 +238,7 @@ export interface RecordStore {
   tokenByDigest(digest: string): Promise<TokenRow | null>;
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
   /** What these tokens and projects have spent. */
-  purses(ids: readonly string[]): Promise<ReadonlyMap<string, Purse>>;
+  purses(ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>>;
   /** Takes a few hundred ms for a million tokens. @throws {StoreUnavailable} */
   population(nowMs: number): Promise<Population>;
   /** Newest first. The total is not counted: that would take longer than reading the page. */

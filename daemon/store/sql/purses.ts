@@ -1,31 +1,23 @@
 /** What tokens and projects have spent, and the amounts of their budgets. Each has a row with its ID, written in the transaction of the change. */
-import { nanoOf } from '../../api/money.js';
-import type { Budget } from '../../api/vocabulary.js';
-import type { Purse } from '../../core/budget/spending.js';
+import { type PurseCounts, purseLimits } from '../../core/budget/spending.js';
+import type { Budget } from '../../core/token.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { PURSE, type PurseColumns, PURSES } from './tables.js';
-
-/** The limits that the statements that reserve something compare with. */
-const limitsOf = (budget: Budget | null) => ({
-  period: budget?.period ?? 'none',
-  limitNano: budget?.usd === undefined ? null : nanoOf(budget.usd),
-  limitTokens: budget?.tokens ?? null,
-});
 
 export async function insertPurse(
   tx: SqlTransaction,
   { id, createdAtMs, budget }: { id: string; createdAtMs: number; budget: Budget | null },
 ): Promise<void> {
-  await PURSES.insert(tx, { id, createdAtMs, ...limitsOf(budget) });
+  await PURSES.insert(tx, { id, createdAtMs, ...purseLimits(budget) });
 }
 
 /** Its token or project is locked. */
 export async function limitPurse(tx: SqlTransaction, id: string, budget: Budget | null): Promise<void> {
-  await PURSES.update(tx, { id }, limitsOf(budget));
+  await PURSES.update(tx, { id }, purseLimits(budget));
 }
 
 /** @returns the purses of these tokens and projects. */
-export async function pursesOf(on: Reader, ids: readonly string[]): Promise<ReadonlyMap<string, Purse>> {
+export async function pursesOf(on: Reader, ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>> {
   if (ids.length === 0) return new Map();
   const rows = await on.select<PurseColumns>(
     `SELECT u.id, ${PURSE.list} FROM ${on.dialect.rowsIn('purses u', 'u.id', '$ids')}`,
@@ -36,7 +28,7 @@ export async function pursesOf(on: Reader, ids: readonly string[]): Promise<Read
 }
 
 /** Locks it until the transaction ends: no instance settles or reserves anything. Its token or project is locked before. */
-export async function lockedPurse(tx: SqlTransaction, id: string): Promise<Purse | undefined> {
+export async function lockedPurse(tx: SqlTransaction, id: string): Promise<PurseCounts | undefined> {
   const [row] = await tx.select<PurseColumns>(
     `SELECT ${PURSE.list} FROM purses u WHERE u.id = $id ${tx.dialect.forUpdate}`,
     { id },

@@ -4,8 +4,7 @@
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
-import type { BudgetPeriod } from '../../api/vocabulary.js';
-import type { Purse } from '../../core/budget/spending.js';
+import type { BudgetPeriod, PurseCounts } from '../../core/budget/spending.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
@@ -202,7 +201,7 @@ const purse = {
   leasedFromMs: filledIn(number('leased_from')),
   leasedNano: filledIn(number('leased_nano')),
   leasedTokens: filledIn(number('leased_tokens')),
-} satisfies ColumnsOf<Purse>;
+} satisfies ColumnsOf<PurseCounts>;
 
 /** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
 export const PURSES = new Table('purses', {
