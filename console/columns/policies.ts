@@ -1,6 +1,6 @@
 /** What restricts a token or a project, in words. */
-import { exact } from '../../daemon/api/formats.js';
-import type { Allow, Budget, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
+import { counted, exact } from '../../daemon/api/formats.js';
+import type { Allow, Budget, BudgetMode, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
 
 /** Such as `routes inference; models gpt-5-mini, claude-*`. */
 export function allowShown(allow: Allow | null): string {
@@ -29,12 +29,54 @@ export function limitsShown(limits: Limits | null): string {
   return set.length === 0 ? 'unlimited' : set.join(', ');
 }
 
-const PERIODS = { none: '', day: ' a day', month: ' a month' } as const satisfies Record<BudgetPeriod, string>;
-
-/** Such as `$25.00, 2,000,000 model tokens a month (soft)`. */
+/** Such as `$25 a month, soft` or `$1.50 and 2,000,000 model tokens, hard`. */
 export function budgetShown(budget: Budget | null): string {
-  if (budget === null) return 'none';
-  const { usd, tokens, period, mode } = budget;
-  const amounts = [usd && `$${usd}`, tokens && `${exact(tokens)} model tokens`];
-  return `${amounts.filter(Boolean).join(', ')}${PERIODS[period]} (${mode})`;
+  return budget === null ? 'none' : `${amountsShown(budget)}, ${budget.mode}`;
+}
+
+/** Such as `$25 a month`. */
+export function amountsShown({ usd, tokens, period }: Budget): string {
+  const amounts = [
+    usd !== undefined && dollarsShown(usd),
+    tokens !== undefined && counted(tokens, 'model token'),
+  ].filter(Boolean);
+  return `${amounts.join(' and ')}${A_PERIOD[period]}`;
+}
+
+const A_PERIOD: Readonly<Record<BudgetPeriod, string>> = { none: '', day: ' a day', month: ' a month' };
+
+/** The limit itself, which is not rounded: `$25`, `$1,000.50`. @param usd as in `Budget`. */
+export function dollarsShown(usd: string): string {
+  const [whole = '', part = ''] = usd.replace(/\.00$/, '').split('.');
+  return `$${exact(Number(whole))}${part === '' ? '' : `.${part}`}`;
+}
+
+/** The choices of forms. */
+export const PERIOD_TITLES: Readonly<Record<BudgetPeriod, string>> = {
+  none: 'in all',
+  day: 'each day (UTC)',
+  month: 'each month (UTC)',
+};
+export const MODE_TITLES: Readonly<Record<BudgetMode, string>> = {
+  hard: 'hard: refuses what could exceed it',
+  soft: 'soft: refuses what comes after it',
+  shadow: 'shadow: refuses nothing, but reports',
+};
+
+const UNTIL: Readonly<Record<BudgetPeriod, string>> = {
+  none: '',
+  day: ' until the next day (UTC)',
+  month: ' until the next month (UTC)',
+};
+
+/** What happens with requests at the limit of the budget. */
+export function atLimitShown({ mode, period }: Budget): string {
+  switch (mode) {
+    case 'hard':
+      return `requests that could cost more than is left are refused with 402${UNTIL[period]}`;
+    case 'soft':
+      return `new requests are refused with 402${UNTIL[period]}; those under way go on, and may exceed it`;
+    case 'shadow':
+      return 'nothing is refused; an event reports what would be';
+  }
 }

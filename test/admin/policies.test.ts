@@ -53,7 +53,7 @@ describe('limits in the Admin UI', () => {
       const all = (await daemon.manage('GET', '/manage/projects')).body as WireProject[];
       return all.find((it) => it.name === name);
     };
-    expect((await browser.get('projects/new')).html).to.match(/<details><summary>Models, routes and limits/);
+    expect((await browser.get('projects/new')).html).to.match(/<details><summary>Models, routes, limits and budget/);
     await created('open', EMPTY);
     expect(await stored('open')).to.deep.include({ allow: null, limits: null });
     await created('narrow', FIELDS);

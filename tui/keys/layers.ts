@@ -19,6 +19,13 @@ function isScrolledTo(state: State, by: number): boolean {
   return top?.kind !== 'dialog' || scrolledBy(top, by) === top;
 }
 
+/** What takes something away is sent with its button only. */
+function whyNotSent(state: State): string | null {
+  const top = layer(state);
+  const isForm = top?.kind === 'dialog' && !['change', 'purge', 'export'].includes(top.purpose.for);
+  return isForm ? null : 'Go to the button to confirm it';
+}
+
 const ofDialogs: readonly Binding[] = [
   {
     keys: ['tab', 'down'],
@@ -61,6 +68,15 @@ const ofDialogs: readonly Binding[] = [
       if (top.focus === cancelAt(top)) return cancelled(state, top);
       return top.focus === actionAt(top) ? forms.submitted(state, top) : [withLayer(state, advanced(top))];
     }),
+  },
+  {
+    keys: ['ctrl+s'],
+    on: ['dialog'],
+    label: 'send',
+    meaning: 'press the second button from any field of a form',
+    footer: 4,
+    whyDisabled: whyNotSent,
+    run: onLayer('dialog', forms.submitted),
   },
   {
     keys: ['escape', 'ctrl+c'],

@@ -136,6 +136,15 @@ export const PROJECT_BINDINGS = named('projects', [
     run: onProject(forms.restrictProject),
   },
   {
+    keys: ['$'],
+    on: ['projects', 'project'],
+    label: 'budget',
+    meaning: 'change what all its tokens together may spend',
+    footer: 8.7,
+    whyDisabled: firstOf(whyNoChange, noProject),
+    run: onProject(forms.budgetProject),
+  },
+  {
     keys: ['v'],
     on: ['projects', 'project'],
     label: 'check',

@@ -116,6 +116,18 @@ export const TOKEN_BINDINGS = named('tokens', [
     },
   },
   {
+    keys: ['$'],
+    on: ['tokens', 'token'],
+    label: 'budget',
+    meaning: 'change what it may spend',
+    footer: 8.7,
+    whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
+    run(state) {
+      const [it] = targetTokens(state);
+      return it ? forms.budgetToken(state, it) : [state];
+    },
+  },
+  {
     keys: ['space'],
     on: ['tokens'],
     label: 'mark',

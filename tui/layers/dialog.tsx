@@ -7,6 +7,7 @@ import { cut, strip, type Strip, text, widthOf, wrapped } from '../parts/strip.j
 import { staleSince } from '../state/connection.js';
 import { actionAt, cancelAt } from '../state/dialog.js';
 import { warningOf } from '../state/forms.js';
+import { atLimit } from '../state/policy-forms.js';
 import type { Dialog, DialogItem } from '../state/layers.js';
 import { areaOf } from '../state/rows.js';
 import type { State } from '../state/state.js';
@@ -24,13 +25,13 @@ export function DialogPanel({ state, dialog }: { state: State; dialog: Dialog })
   const fields = fieldLines(dialog, room, Math.max(1, inside - 2));
   const above = [itemLines(dialog, room), noteLines([...staleNotes(state), ...dialog.notes], room)];
   const [problem, last] = [waitingOrProblem(state, dialog, room), buttons(dialog, room)];
-  const below = [...warningLines(state, dialog), ...problem];
+  const below = [...warningLines(state, dialog, room), ...problem];
   const whole = apart([...above, fields.lines, below, [last]]);
   if (whole.length <= inside) return <Panel title={title} lines={whole} columns={room} />;
   // On a low screen the problem and the buttons stay visible, and the rest scrolls to the focused field.
   const fixed = [...problem.slice(0, Math.max(0, inside - 2)), last];
   const before = above.flat();
-  const body = [...before, ...fields.lines, ...warningLines(state, dialog)];
+  const body = [...before, ...fields.lines, ...warningLines(state, dialog, room)];
   const shown = Math.max(1, inside - fixed.length);
   const wanted = fields.focus === null ? dialog.scrolled : before.length + fields.focus - shown + 1;
   const top = Math.max(0, Math.min(body.length - shown, wanted));
@@ -75,10 +76,12 @@ function noteLines(notes: Dialog['notes'], room: number): Strip[] {
   );
 }
 
-function warningLines(state: State, dialog: Dialog): Strip[] {
+function warningLines(state: State, dialog: Dialog, room: number): Strip[] {
   const warning = warningOf(dialog);
+  const limit = atLimit(dialog);
   return [
     ...(dialog.purpose.for === 'purge' ? [preview(state)] : []),
+    ...(limit === null ? [] : wrapped(`At the limit ${limit}.`, room).map((line) => strip(text(line, 'faint')))),
     ...(warning === null ? [] : [strip(text(`! ${warning}`, 'warning'))]),
   ];
 }

@@ -3,7 +3,7 @@ import { KEY_CHECK_SENTENCES } from '../../daemon/api/checked-key.js';
 import { skippedSentences } from '../../daemon/api/undone.js';
 import { counted, exact } from '../../daemon/api/formats.js';
 import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
-import { nameOf } from './changes.js';
+import { isOfPolicies, nameOf, policyVerb } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, ChangeResult, Failure, Named, UndoRequest } from './exchange.js';
 import type { Label, Layer } from './layers.js';
@@ -133,7 +133,7 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
     case 'create-token':
       return `${word} ${outcome.created?.token.name ?? 'a token'}.`;
     case 'update-token':
-      return `${word} what ${nameOf(change.token)} may use.`;
+      return `${word} what ${nameOf(change.token)} ${policyVerb(change.body)}.`;
     case 'create-project':
       return `${word} ${change.name}.${checkMessage(outcome)}`;
     case 'update-project':
@@ -158,6 +158,6 @@ function projectMessage({ project, body, key }: ProjectUpdate, outcome: ChangeRe
     return `Changed the provider of ${nameOf(project)}.${checkMessage(outcome)}`;
   if (body.missing_usage !== undefined)
     return `Changed the missing usage of ${nameOf(project)} to ${body.missing_usage}.`;
-  if ('allow' in body || 'limits' in body) return `Changed what the tokens of ${nameOf(project)} may use.`;
+  if (isOfPolicies(body)) return `Changed what the tokens of ${nameOf(project)} ${policyVerb(body)}.`;
   return key ? `Changed the key of ${nameOf(project)}.${checkMessage(outcome)}` : `Changed ${nameOf(project)}.`;
 }

@@ -1,11 +1,12 @@
 /** Changes of tokens and projects, and the dialogs that confirm them. */
 import { visible } from '../../console/escape.js';
 import { shortId } from '../../console/columns/cell-text.js';
-import { allowShown, limitsShown } from '../../console/columns/policies.js';
+import { allowShown, budgetShown, limitsShown } from '../../console/columns/policies.js';
 import { fileNameAt } from '../../console/table-format.js';
 import { spanShown } from '../../console/span.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import type { PolicyChanges } from '../../daemon/api/vocabulary.js';
 import { confirmationOf, dialogOf, note, reasonField, textField, warning } from './dialog.js';
 import type { ChangeRequest, Named, Reversal } from './exchange.js';
 import type { Dialog, DialogItem, Field } from './layers.js';
@@ -184,6 +185,15 @@ function wordToType(state: State, tokens: readonly WireToken[]): string {
   return project && visible(project.name) === project.name ? project.name : String(tokens.length);
 }
 
+export const isOfPolicies = (body: PolicyChanges): boolean => 'allow' in body || 'limits' in body || 'budget' in body;
+
+/** What a change of policies is about: what somebody `may use`, or `may spend`. */
+export const policyVerb = (body: PolicyChanges): string => {
+  const isUse = 'allow' in body || 'limits' in body;
+  if (!('budget' in body)) return 'may use';
+  return isUse ? 'may use and spend' : 'may spend';
+};
+
 /** The name of a single token, or the number of tokens. */
 export const titleOf = (tokens: readonly Named[]) => {
   const [only] = tokens;
@@ -224,9 +234,13 @@ export function issueAgain(state: State, token: WireToken): Transition {
       note(
         `A new token ${name === null ? 'without a name' : `named ${name}`} for ${project}: ${lifetime}, ${requests}.`,
       ),
-      ...((token.allow ?? token.limits) === null
+      ...((token.allow ?? token.limits ?? token.budget) === null
         ? []
-        : [note(`It may use ${allowShown(token.allow)}; limits: ${limitsShown(token.limits)}.`)]),
+        : [
+            note(
+              `It may use ${allowShown(token.allow)}; limits: ${limitsShown(token.limits)}; budget: ${budgetShown(token.budget)}.`,
+            ),
+          ]),
       ...(token.state === 'active' ? [note('The existing token stays active.')] : []),
     ],
     typed: null,
@@ -249,7 +263,7 @@ export function issueAllAgain(state: State, tokens: readonly WireToken[]): Trans
     fields: [textField('File', { line: lineOf(fileNameAt('secrets', state.nowMs)), width: 40 })],
     notes: [
       note(
-        'New tokens with the same projects, names, caps, lifetimes, models, routes and limits. Their secrets go to a new file, as CSV or JSON.',
+        'New tokens with the same projects, names, caps, lifetimes, models, routes, limits and budgets. Their secrets go to a new file, as CSV or JSON.',
       ),
       ...(active > 0 ? [note(`${counted(active, 'existing token')} ${active === 1 ? 'stays' : 'stay'} active.`)] : []),
       ...(others > 0 ? [warning(`${counted(others, 'token')} of inactive projects cannot be issued again.`)] : []),

@@ -20,9 +20,11 @@ import type { ChangeRequest } from './exchange.js';
 import {
   newPolicies,
   newPolicyFields,
+  projectBudgetForm,
   restriction,
   restrictProjectForm,
   restrictTokenForm,
+  tokenBudgetForm,
   withModelsLoading,
 } from './policy-forms.js';
 import { keyIn, missingUsageIn, newUpstream, providerChange, setProviderForm } from './provider-forms.js';
@@ -97,6 +99,11 @@ export const restrictToken = (state: State, token: WireToken): Transition => for
 
 export const restrictProject = (state: State, project: WireProject): Transition =>
   form(state, restrictProjectForm(project));
+
+export const budgetToken = (state: State, token: WireToken): Transition => form(state, tokenBudgetForm(token));
+
+export const budgetProject = (state: State, project: WireProject): Transition =>
+  form(state, projectBudgetForm(project));
 
 const TYPED_TO_PURGE = 'purge';
 

@@ -1,10 +1,11 @@
 /** What a token or a project may use, and how fast: the fields in forms, and the forms that change it. */
+import { atLimitShown } from '../../console/columns/policies.js';
 import {
-  isListField,
-  POLICY_FIELDS,
+  budgetFields,
   policiesOf,
   policyChanges,
   type PolicyField,
+  policyField,
   policyFields,
   type PolicyProblem,
   type PolicyTexts,
@@ -13,57 +14,95 @@ import {
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { NO_POLICIES, type Policies } from '../../daemon/api/vocabulary.js';
 import { nameOf } from './changes.js';
-import { dialogOf, isOn, note, type Problem, reasonField, textField, toggleField, valueOf } from './dialog.js';
+import {
+  choiceField,
+  dialogOf,
+  isOn,
+  note,
+  type Problem,
+  reasonField,
+  textField,
+  toggleField,
+  valueOf,
+} from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
 import type { Dialog, Field } from './layers.js';
 import { lineOf } from './line.js';
 import { layer, loads, type State, type Transition, withLayer } from './state.js';
 
-const fieldsOf = (policies: Policies): Field[] => {
+function fieldsOf(policies: Policies, fields: readonly PolicyField[] = policyFields): Field[] {
   const texts = policyTexts(policies);
-  return policyFields.map((field) => {
-    const { label, hint } = POLICY_FIELDS[field];
-    return textField(label, { line: lineOf(texts[field]), hint, width: isListField(field) ? 40 : 12 });
+  return fields.map((field) => {
+    const { label, hint, choices, kind } = policyField(field);
+    if (choices) return { ...choiceField(label, choices, texts[field]), hint };
+    return textField(label, { line: lineOf(texts[field]), hint, width: kind.isList ? 40 : 14 });
   });
-};
+}
 
 /** The fields in the form of a new token or project. They are shown on request, so that the form stays short. */
 export const newPolicyFields = (ofWhat = ''): Field[] => [
-  toggleField('Restrict', false, `models, routes and rates${ofWhat}`),
+  toggleField('Restrict', false, `models, routes, rates and budget${ofWhat}`),
   ...fieldsOf(NO_POLICIES).map((field): Field => ({ ...field, onlyIf: { field: 'Restrict', among: ['yes'] } })),
 ];
 
-const textsIn = (dialog: Dialog): PolicyTexts =>
-  Object.fromEntries(policyFields.map((field) => [field, valueOf(dialog, POLICY_FIELDS[field].label)])) as Record<
-    PolicyField,
-    string
-  >;
+/** The texts of those fields that the form has. */
+const textsIn = (dialog: Dialog): Partial<PolicyTexts> =>
+  Object.fromEntries(
+    policyFields.flatMap((field) => {
+      const { label } = policyField(field);
+      return dialog.fields.some((it) => it.label === label) ? [[field, valueOf(dialog, label)]] : [];
+    }),
+  );
 
 /** The policies of a new token or project; nothing for those that it does not have. */
 export function newPolicies(dialog: Dialog): Partial<Policies> | Problem {
   if (!isOn(dialog, 'Restrict')) return {};
-  const given = policiesOf(textsIn(dialog));
+  const given = policiesOf({ ...policyTexts(NO_POLICIES), ...textsIn(dialog) });
   if ('words' in given) return problemOf(given);
-  const { allow, limits } = given;
-  return { ...(allow && { allow }), ...(limits && { limits }) };
+  const { allow, limits, budget } = given;
+  return { ...(allow && { allow }), ...(limits && { limits }), ...(budget && { budget }) };
 }
 
-const problemOf = ({ field, words }: PolicyProblem): Problem => ({ field: POLICY_FIELDS[field].label, words });
+const problemOf = ({ field, words }: PolicyProblem): Problem => ({ field: policyField(field).label, words });
+
+const HOLDS = note('It holds from the next request on. Requests in flight go on.');
 
 const restrictForm = (purpose: Dialog['purpose'], of: WireToken | WireProject, whose: string): Dialog =>
   dialogOf({
     purpose,
     title: `What ${whose} may use`,
     action: 'Change',
-    notes: [note('It holds from the next request on. Requests in flight go on.')],
+    notes: [HOLDS],
     fields: [...fieldsOf(of), reasonField()],
   });
 
-export const restrictTokenForm = (token: WireToken): Dialog =>
-  restrictForm({ for: 'restrict-token', token }, token, `token ${nameOf(token)}`);
+const budgetForm = (purpose: Dialog['purpose'], of: WireToken | WireProject, whose: string): Dialog =>
+  dialogOf({
+    purpose,
+    title: `What ${whose} may spend`,
+    action: 'Change',
+    notes: [HOLDS],
+    fields: [...fieldsOf(of, budgetFields), reasonField()],
+  });
 
+const ofToken = (token: WireToken) => `token ${nameOf(token)}`;
+const ofProject = (project: WireProject) => `all tokens of ${project.name} together`;
+
+export const restrictTokenForm = (token: WireToken): Dialog =>
+  restrictForm({ for: 'restrict-token', token }, token, ofToken(token));
 export const restrictProjectForm = (project: WireProject): Dialog =>
-  restrictForm({ for: 'restrict-project', project }, project, `all tokens of ${project.name} together`);
+  restrictForm({ for: 'restrict-project', project }, project, ofProject(project));
+export const tokenBudgetForm = (token: WireToken): Dialog =>
+  budgetForm({ for: 'restrict-token', token }, token, ofToken(token));
+export const projectBudgetForm = (project: WireProject): Dialog =>
+  budgetForm({ for: 'restrict-project', project }, project, ofProject(project));
+
+/** What happens at the limit of the budget in the form; null without one. */
+export function atLimit(dialog: Dialog): string | null {
+  if (dialog.fields.some(({ label }) => label === 'Restrict') && !isOn(dialog, 'Restrict')) return null;
+  const policies = policiesOf({ ...policyTexts(NO_POLICIES), ...textsIn(dialog) });
+  return 'words' in policies || policies.budget === null ? null : atLimitShown(policies.budget);
+}
 
 /** The change that the form describes, or what is wrong with it. */
 export function restriction(
@@ -81,11 +120,12 @@ export function restriction(
 
 // ---- the models that the project has used, which the field offers
 
-const MODELS = POLICY_FIELDS.models.label;
+const MODELS = policyField('models').label;
 
 /** The project whose models a form offers; null: it has no field for models. */
 function projectOf(dialog: Dialog): string | null {
   const { purpose } = dialog;
+  if (!dialog.fields.some(({ label }) => label === MODELS)) return null;
   if (purpose.for === 'restrict-token') return purpose.token.project_id;
   if (purpose.for === 'restrict-project') return purpose.project.id;
   return purpose.for === 'new-token' ? valueOf(dialog, 'Project') : null;

@@ -6,7 +6,7 @@
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import type { Policies, PolicyChanges } from '../../daemon/api/vocabulary.js';
 import { actorShown, exact, relativeTime } from '../../daemon/api/formats.js';
-import { confirm, nameOf, send, titleOf, where } from './changes.js';
+import { confirm, isOfPolicies, nameOf, policyVerb, send, titleOf, where } from './changes.js';
 import { note, warning } from './dialog.js';
 import type { ChangeRequest, ChangeResult, Reversal, UndoRequest } from './exchange.js';
 import { daemonNow, type State, type Transition, type UndoHistory, withMessage } from './state.js';
@@ -109,10 +109,10 @@ export function descriptionOf(change: ChangeRequest): string {
     case 'reactivate':
       return `${change.what === 'revoke' ? 'Revoke' : 'Reactivate'} ${titleOf(change.tokens)}`;
     case 'update-token':
-      return `Change what ${nameOf(change.token)} may use`;
+      return `Change what ${nameOf(change.token)} ${policyVerb(change.body)}`;
     case 'update-project': {
       const { project, body } = change;
-      if ('allow' in body || 'limits' in body) return `Change what the tokens of ${nameOf(project)} may use`;
+      if (isOfPolicies(body)) return `Change what the tokens of ${nameOf(project)} ${policyVerb(body)}`;
       if (body.name !== undefined) return `Rename ${nameOf(project)} to ${body.name}`;
       return `${body.is_active ? 'Activate' : 'Deactivate'} ${nameOf(project)}`;
     }
@@ -186,8 +186,7 @@ function inverseOf(change: ChangeRequest, { doneIds }: ChangeResult): ChangeRequ
   if (change.what !== 'update-project') return null;
   const { project, body } = change;
   const { allow, limits, budget } = project;
-  const isPolicy = 'allow' in body || 'limits' in body || 'budget' in body;
-  if (isPolicy && allow !== undefined && limits !== undefined && budget !== undefined)
+  if (isOfPolicies(body) && allow !== undefined && limits !== undefined && budget !== undefined)
     return { ...change, body: policiesBefore({ allow, limits, budget }, body) };
   if (body.is_active !== undefined) return { ...change, body: { is_active: !body.is_active } };
   if (body.name === undefined || project.name === null) return null;

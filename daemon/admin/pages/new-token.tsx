@@ -1,6 +1,6 @@
 /** The form for a new token, and the page that shows its secret once. */
 import { type TermField, termsThat, TOKEN_TERMS } from '../../../console/columns/tokens.js';
-import { allowShown, limitsShown } from '../../../console/columns/policies.js';
+import { allowShown, budgetShown, limitsShown } from '../../../console/columns/policies.js';
 import { type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate, WireProject, WireToken } from '../../api/contract.js';
@@ -232,6 +232,7 @@ function IssuedFacts({ token }: { token: WireToken }) {
         },
         token.allow === null ? null : { name: 'Allows', value: allowShown(token.allow) },
         token.limits === null ? null : { name: 'Limits', value: limitsShown(token.limits) },
+        token.budget === null ? null : { name: 'Budget', value: budgetShown(token.budget) },
       ]}
     />
   );
@@ -278,7 +279,7 @@ function tokenCreateOf(given: TokenFormValues): TokenCreate {
     else if (given.like !== '') terms[field] = 0;
   }
   const like = given.like === '' ? {} : { like: given.like };
-  const { allow, limits } = policiesIn(given);
+  const { allow, limits, budget } = policiesIn(given);
   return {
     project_id: given.project_id,
     ...like,
@@ -286,6 +287,7 @@ function tokenCreateOf(given: TokenFormValues): TokenCreate {
     // Null removes that of the other token.
     ...(given.like !== '' || allow ? { allow } : {}),
     ...(given.like !== '' || limits ? { limits } : {}),
+    ...(given.like !== '' || budget ? { budget } : {}),
     duration_minutes: parseMinutes(given.duration, given.unit),
   };
 }

@@ -1,16 +1,17 @@
 /** What tokens and projects may use, and how fast: the fields of forms, and the pages that change it. */
 import {
-  isListField,
+  budgetFields,
   MAX_LIST_LENGTH,
-  POLICY_FIELDS,
   policiesOf,
   policyChanges,
+  policyField,
   policyFields,
   type PolicyTexts,
   policyTexts,
   USED_SINCE,
   usedModels,
 } from '../../../console/columns/policy-fields.js';
+import type { ReactNode } from 'react';
 import { shortId } from '../../../console/columns/cell-text.js';
 import { ApiError, type ChangeOptions, etagOf, type ManagementClient } from '../../api/client.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
@@ -18,7 +19,7 @@ import { MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
 import { changed, get, invalidRequest, type PageRequest, type PageResponse, post, statusOf } from '../page-request.js';
 import { ErrorNotice } from '../parts/common.js';
 import { Heading } from '../parts/document.js';
-import { FormButtons, InputField, ReasonField } from '../parts/fields.js';
+import { FormButtons, InputField, ReasonField, SelectField } from '../parts/fields.js';
 import { capitalized, escapeBidi, Name } from '../parts/formats.js';
 import { ChangeForm, Link } from '../parts/frame.js';
 
@@ -30,6 +31,9 @@ export interface UsedModels {
   /** The project that has used them; null: all projects. */
   by: string | null;
 }
+
+/** Offers none, such as for a new project. */
+export const NONE_USED: UsedModels = { models: [], by: null };
 
 /** @param project null: all projects. */
 export async function usedModelsOf(
@@ -57,11 +61,11 @@ function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedModels })
           ))}
         </fieldset>
       )}
-      {policyFields.map((field) => {
-        const { label, hint } = POLICY_FIELDS[field];
+      {LIMIT_FIELDS.map((field) => {
+        const { label, hint, kind } = policyField(field);
         const isOther = field === 'models' && used.models.length > 0;
         const common = { name: field, label: isOther ? 'Other models' : label, hint: `${capitalized(hint)}.` };
-        return isListField(field) ? (
+        return kind.isList ? (
           <InputField
             key={field}
             {...common}
@@ -73,15 +77,49 @@ function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedModels })
           <InputField key={field} {...common} type="number" min="1" max={MAX_LIMIT} defaultValue={given[field]} />
         );
       })}
+      <BudgetFields given={given} />
     </>
   );
 }
 
+const LIMIT_FIELDS = policyFields.filter((field) => !budgetFields.includes(field));
+
+function BudgetFields({ given }: { given: PolicyTexts }) {
+  return (
+    <>
+      {budgetFields.map((field) => {
+        const { label, hint, choices } = policyField(field);
+        const common = { name: field, label, hint: `${capitalized(hint)}.` };
+        return choices ? (
+          <SelectField
+            key={field}
+            {...common}
+            choices={choices.map(({ value, label: words }) => [value, words] as const)}
+            chosen={given[field]}
+          />
+        ) : (
+          <InputField
+            key={field}
+            {...common}
+            inputMode={field === 'budget_usd' ? 'decimal' : 'numeric'}
+            maxLength={MAX_AMOUNT_LENGTH}
+            autoComplete="off"
+            defaultValue={given[field]}
+          />
+        );
+      })}
+    </>
+  );
+}
+
+/** A dollar sign, the digits and the point. */
+const MAX_AMOUNT_LENGTH = 15;
+
 /** The fields in the form of a new token or project: closed while they are empty, so that the form stays short. */
 export function NewPolicyFields({ hint, ...fields }: { given: PolicyTexts; used: UsedModels; hint?: string }) {
   return (
-    <details open={policyFields.some((field) => fields.given[field] !== '')}>
-      <summary>Models, routes and limits</summary>
+    <details open={policyFields.some((field) => fields.given[field] !== EMPTY_POLICY_FORM[field])}>
+      <summary>Models, routes, limits and budget</summary>
       {hint === undefined ? null : <p className="hint">{hint}</p>}
       <PolicyFields {...fields} />
     </details>
@@ -96,10 +134,11 @@ const listOf = (text: string): string[] =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
 
-/** The fields as they were sent. */
-export function policyForm(form: URLSearchParams): PolicyTexts {
-  const given = (name: string) => (form.get(name) ?? '').trim();
-  const texts = Object.fromEntries(policyFields.map((field) => [field, given(field)])) as PolicyTexts;
+/** The fields as they were sent; those that were not sent as in `before`. */
+export function policyForm(form: URLSearchParams, before = EMPTY_POLICY_FORM): PolicyTexts {
+  const texts = Object.fromEntries(
+    policyFields.map((field) => [field, form.get(field)?.trim() ?? before[field]]),
+  ) as PolicyTexts;
   const models = new Set([...form.getAll(USED_MODEL), ...listOf(texts.models)]);
   return { ...texts, models: [...models].join(', ') };
 }
@@ -112,14 +151,29 @@ export function policiesIn(texts: PolicyTexts): Policies {
 }
 
 /** What the fields of a project mean. */
-export const OF_PROJECT = 'What each of its tokens may use, and how fast all of them together may be used.';
+export const OF_PROJECT =
+  'What each of its tokens may use, and how fast all of them together may be used, and what they may spend.';
 
 // ---- pages
 
-interface RestrictProps {
+/** A page that changes policies, or a part of them. */
+interface Page {
+  /** The end of its path. */
+  path: 'restrict' | 'budget';
+  title: string;
+  done: 'restricted' | 'budgeted';
+  Fields: (props: { given: PolicyTexts; used: UsedModels }) => ReactNode;
+}
+
+const PAGES: readonly Page[] = [
+  { path: 'restrict', title: 'Change limits', done: 'restricted', Fields: PolicyFields },
+  { path: 'budget', title: 'Change budget', done: 'budgeted', Fields: BudgetFields },
+];
+
+interface ChangeProps extends Pick<Page, 'path' | 'title' | 'Fields'> {
   /** Path of the token or project. */
   to: string;
-  title: string;
+  name: string;
   of: WireToken | WireProject;
   given: PolicyTexts;
   used: UsedModels;
@@ -128,15 +182,15 @@ interface RestrictProps {
   message: string;
 }
 
-function RestrictPage({ to, title, of, given, used, reason, refused, message }: RestrictProps) {
+function ChangePage({ to, path, title, Fields, name, of, given, used, reason, refused, message }: ChangeProps) {
   return (
     <div className="narrow">
-      <Heading title="Change limits" path={<Link to={to}>{<Name>{title}</Name>}</Link>} />
+      <Heading title={title} path={<Link to={to}>{<Name>{name}</Name>}</Link>} />
       <ErrorNotice why={refused} />
-      <p className="hint">{message}</p>
-      <ChangeForm to={`${to}/restrict`}>
+      <p className="hint">{`${message} It holds from the next request on. Requests in flight go on.`}</p>
+      <ChangeForm to={`${to}/${path}`}>
         <input type="hidden" name="version" value={etagOf(of) ?? ''} />
-        <PolicyFields given={given} used={used} />
+        <Fields given={given} used={used} />
         <ReasonField reason={reason} />
         <FormButtons cancel={to} verb="Change" />
       </ChangeForm>
@@ -144,35 +198,38 @@ function RestrictPage({ to, title, of, given, used, reason, refused, message }: 
   );
 }
 
-/** A kind of what can be restricted. */
+/** A kind of what has policies. */
 interface Restricted<T extends WireToken | WireProject> {
   section: 'tokens' | 'projects';
-  message: string;
+  messages: Readonly<Record<Page['path'], string>>;
   read: (client: ManagementClient, id: string) => Promise<T>;
-  titleOf: (of: T) => string;
+  nameOf: (of: T) => string;
   projectOf: (of: T) => Pick<WireProject, 'id' | 'name'>;
   update: (client: ManagementClient, id: string, body: Partial<Policies>, options: ChangeOptions) => Promise<unknown>;
 }
 
-function restrictRoutes<T extends WireToken | WireProject>(kind: Restricted<T>) {
-  const { section } = kind;
+function changeRoutes<T extends WireToken | WireProject>(kind: Restricted<T>, { path, title, done, Fields }: Page) {
+  const { section, messages } = kind;
 
   async function ask(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
     const { client, form, id } = request;
     const of = await kind.read(client, id);
     const body = (
-      <RestrictPage
+      <ChangePage
         to={`${section}/${of.id}`}
-        title={kind.titleOf(of)}
+        path={path}
+        title={title}
+        Fields={Fields}
+        name={kind.nameOf(of)}
         of={of}
         given={form.has('version') ? policyForm(form) : policyTexts(of)}
-        used={await usedModelsOf(client, kind.projectOf(of))}
+        used={path === 'budget' ? NONE_USED : await usedModelsOf(client, kind.projectOf(of))}
         reason={form.get('reason') ?? ''}
         refused={refused}
-        message={kind.message}
+        message={messages[path]}
       />
     );
-    return { title: 'Change limits', section, body, ...statusOf(refused) };
+    return { title, section, body, ...statusOf(refused) };
   }
 
   const change = (request: PageRequest): Promise<PageResponse> =>
@@ -182,17 +239,24 @@ function restrictRoutes<T extends WireToken | WireProject>(kind: Restricted<T>) 
         // A form must not replace what somebody else has set since it was loaded.
         const ifMatch = form.get('version') ?? '';
         if (!ETAG.test(ifMatch)) throw changedSince();
-        const body = policyChanges(await kind.read(client, id), policyForm(form));
+        const before = await kind.read(client, id);
+        const body = policyChanges(before, policyForm(form, policyTexts(before)));
         if ('words' in body) throw invalidRequest(body.words);
         if (Object.keys(body).length === 0) throw invalidRequest('nothing is changed');
         await kind.update(changeClient, id, body, { ifMatch }).catch(asFormError);
-        return `${section}/${id}?done=restricted`;
+        return `${section}/${id}?done=${done}`;
       },
       (refused) => ask(request, refused),
     );
 
-  return [get(`/${section}/:id/restrict`, (request) => ask(request)), post(`/${section}/:id/restrict`, change)];
+  return [get(`/${section}/:id/${path}`, (request) => ask(request)), post(`/${section}/:id/${path}`, change)];
 }
+
+/** What a done change says on the page of the token or project. */
+export const POLICY_DONE = {
+  restricted: 'Limits changed. They hold from the next request on.',
+  budgeted: 'Budget changed. It holds from the next request on.',
+};
 
 const ETAG = /^"[\x21\x23-\x7e]{1,200}"$/;
 
@@ -205,21 +269,30 @@ function asFormError(error: unknown): never {
   throw error instanceof ApiError && error.code === 'precondition_failed' ? changedSince() : error;
 }
 
-export const policyRoutes = [
-  ...restrictRoutes<WireToken>({
-    section: 'tokens',
-    message: 'What the token may use, and how fast. It holds from the next request on. Requests in flight go on.',
-    read: (client, id) => client.token(id),
-    titleOf: ({ id, name }) => name ?? `Token ${shortId(id)}`,
-    projectOf: ({ project_id: id, project_name: name }) => ({ id, name }),
-    update: (client, id, body, options) => client.updateToken(id, body, options),
-  }),
-  ...restrictRoutes<WireProject>({
-    section: 'projects',
-    message: `${OF_PROJECT} It holds from the next request on. Requests in flight go on.`,
-    read: (client, id) => client.project(id),
-    titleOf: ({ name }) => name,
-    projectOf: (project) => project,
-    update: (client, id, body, options) => client.updateProject(id, body, options),
-  }),
-];
+export const policyRoutes = PAGES.flatMap((page) => [
+  ...changeRoutes<WireToken>(
+    {
+      section: 'tokens',
+      messages: {
+        restrict: 'What the token may use, how fast, and what it may spend.',
+        budget: 'What the token may spend.',
+      },
+      read: (client, id) => client.token(id),
+      nameOf: ({ id, name }) => name ?? `Token ${shortId(id)}`,
+      projectOf: ({ project_id: id, project_name: name }) => ({ id, name }),
+      update: (client, id, body, options) => client.updateToken(id, body, options),
+    },
+    page,
+  ),
+  ...changeRoutes<WireProject>(
+    {
+      section: 'projects',
+      messages: { restrict: OF_PROJECT, budget: 'What all of its tokens together may spend.' },
+      read: (client, id) => client.project(id),
+      nameOf: ({ name }) => name,
+      projectOf: (project) => project,
+      update: (client, id, body, options) => client.updateProject(id, body, options),
+    },
+    page,
+  ),
+]);

@@ -1,7 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
-import { allowShown, limitsShown } from '../../../console/columns/policies.js';
+import { allowShown, budgetShown, limitsShown } from '../../../console/columns/policies.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import {
@@ -19,6 +19,7 @@ import { Heading } from '../parts/document.js';
 import { InputField, KeyFields } from '../parts/fields.js';
 import { ChangeForm, ConfirmLink, Link } from '../parts/frame.js';
 import { CommandLine, ErrorNotice, Facts, SuccessNotice } from '../parts/common.js';
+import { POLICY_DONE } from './policies.js';
 import { isKeyChecked, ProviderShown, sendKey } from './provider.js';
 import { type Confirmation, confirmedChange } from './confirm.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
@@ -115,6 +116,14 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
             </>
           ),
         },
+        {
+          name: 'Budget',
+          value: (
+            <>
+              {budgetShown(project.budget)} <Link to={`projects/${project.id}/budget`}>Change budget</Link>
+            </>
+          ),
+        },
         { name: 'Upstream key', value: <code>{`…${project.api_key_hint}`}</code> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },
@@ -176,7 +185,7 @@ const DONE: Readonly<Record<string, string>> = {
   created: 'Project created.',
   renamed: 'Project renamed.',
   provider: 'Provider changed. New requests go to it.',
-  restricted: 'Limits changed. They hold from the next request on.',
+  ...POLICY_DONE,
   key: 'Upstream key replaced. New requests use the new key.',
   activated: 'Project activated. Its tokens are accepted again.',
   deactivated: 'Project deactivated. Its tokens are refused from now on.',

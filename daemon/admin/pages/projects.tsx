@@ -19,7 +19,7 @@ import { Heading } from '../parts/document.js';
 import { FormButtons, InputField, KeyFields } from '../parts/fields.js';
 import { ChangeForm, Link } from '../parts/frame.js';
 import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from '../parts/common.js';
-import { NewPolicyFields, OF_PROJECT, policiesIn, policyForm } from './policies.js';
+import { NewPolicyFields, NONE_USED, OF_PROJECT, policiesIn, policyForm } from './policies.js';
 import {
   EMPTY_PROVIDER_FORM,
   isKeyChecked,
@@ -138,9 +138,6 @@ function NewProjectPage({ name, provider, policies, isChecked, refused }: NewPro
   );
 }
 
-/** A new project has used no models. */
-const NONE_USED = { models: [], by: null };
-
 // ---- routes
 
 const newProject = (request: PageRequest, refused: string | null): PageResponse => ({
@@ -163,12 +160,13 @@ function createProject(request: PageRequest): Promise<PageResponse> {
   return changed(
     async () => {
       const given = providerForm(request, EMPTY_PROVIDER_FORM);
-      const { allow, limits } = policiesIn(policyForm(request.form));
+      const { allow, limits, budget } = policiesIn(policyForm(request.form));
       const settings = {
         ...upstreamOf(given),
         ...missingUsageOf(given),
         ...(allow && { allow }),
         ...(limits && { limits }),
+        ...(budget && { budget }),
       };
       const create: KeyChange = (fields) => request.changeClient.createProject({ name, ...settings, ...fields });
       const { id, check } = await sendKey(request, create);

@@ -1,4 +1,5 @@
 import { shortId } from '../../../console/columns/cell-text.js';
+import { budgetShown } from '../../../console/columns/policies.js';
 import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireAuditRecord, WireRequestEvent, WireToken } from '../../api/contract.js';
@@ -15,6 +16,7 @@ import { Heading } from '../parts/document.js';
 import { confirmedChange } from './confirm.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
 import { RecordTable } from './audit.js';
+import { POLICY_DONE } from './policies.js';
 import { remedyOf, Why } from './events.js';
 
 interface TokenProps {
@@ -40,6 +42,9 @@ export function TokenPage({ token, used, records, failures, done }: TokenProps) 
             </Link>{' '}
             <Link to={`${to}/restrict`} className="button">
               Change limits
+            </Link>{' '}
+            <Link to={`${to}/budget`} className="button">
+              Change budget
             </Link>{' '}
             {token.is_active ? (
               <ConfirmLink to={`${to}/revoke`} isDangerous>
@@ -146,6 +151,7 @@ function TokenFacts({ token }: { token: WireToken }) {
               <Cap used={token.request_count} cap={token.max_requests} />
             ),
         },
+        { name: 'Budget', value: budgetShown(token.budget) },
         { name: 'Cache hits', value: exact(token.cache_hit_count) },
         ...TOKEN_LINES.filter(({ id }) => id !== 'id').map((column) => ({
           name: column.title,
@@ -177,7 +183,7 @@ const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(i
 
 const DONE = {
   revoked: 'Token revoked. It is refused from the next request on. You can reactivate it.',
-  restricted: 'Limits changed. They hold from the next request on.',
+  ...POLICY_DONE,
   reactivated: 'Token reactivated. It is accepted again, unless it has expired or reached its cap.',
 };
 

@@ -8,6 +8,7 @@ import { project, REFUSED, SimulatedDaemon, token } from '../simulated.js';
 
 const ALLOW = { routes: ['inference'], models: ['gpt-5-mini'] };
 const LIMITS = { requests_per_minute: 60, concurrent: 4 };
+const BUDGET = { usd: '25.00', period: 'month', mode: 'soft' } as const;
 const MODELS = { 'project-web': ['gpt-5-mini', 'gpt-5', 'claude-haiku-4-5'], 'project-shop': ['o3'] };
 
 function watching(more: object = {}, ofProject: object = {}): Operator {
@@ -54,6 +55,10 @@ describe('the policies of a new token', () => {
     ['Routes', '/v1/models', /^Routes: routes such as/],
     ['Requests/min', '0', /^Requests\/min: a whole number from 1/],
     ['At a time', 'many', /^At a time: a whole number/],
+    ['Budget, USD', '1.0000001', /^Budget, USD: US dollars above 0 and up to 1000000/],
+    ['Budget, USD', '0', /^Budget, USD: US dollars above 0/],
+    ['Budget, USD', '1000001', /^Budget, USD: US dollars above 0/],
+    ['Budget, tokens', '1e6', /^Budget, tokens: a whole number from 1/],
   ] as const) {
     it(`are not ${given} in ${field}`, () => {
       const operator = watching().press('n').goesTo('Restrict').press('space').fills(field, given).submits();
@@ -69,7 +74,9 @@ describe('the policies of a new project', () => {
 
   it('are asked for on request only', () => {
     const operator = form();
-    expect(shows(operator)).to.contain('models, routes and rates of all its tokens').and.not.to.contain('Models');
+    expect(shows(operator))
+      .to.contain('models, routes, rates and budget of all its tokens')
+      .and.not.to.contain('Models');
     operator.submits();
     expect(change(operator)).to.deep.include({ what: 'create-project', policies: {} });
   });
@@ -88,6 +95,68 @@ describe('the policies of a new project', () => {
     expect(operator.dialog.problem).to.match(/^Routes: routes such as/);
     expect(operator.field).to.equal('Routes');
     expect(operator.daemon.made).to.be.empty;
+  });
+});
+
+describe('the budget of a token', () => {
+  it('is set from its row with the sum and one key more', () => {
+    const operator = watching().press('$', '2', '0', 'ctrl+s');
+    const budget = { usd: '20.00', period: 'none', mode: 'soft' };
+    expect(change(operator)).to.deep.include({ what: 'update-token', body: { budget } });
+    expect(operator.says).to.equal('Changed what name-0 may spend.');
+    operator.press('u');
+    expect(operator.daemon.token(token(0).id)).to.deep.include({ budget: null });
+    expect(operator.says).to.match(/^Changed what name-0 may spend\./);
+  });
+
+  it('says what happens at its limit, as it is filled in', () => {
+    const operator = watching().press('$');
+    expect(shows(operator)).to.contain('What token name-0 may spend').and.not.to.contain('At the limit');
+    operator.fills('Budget, USD', '$1.50').goesTo('Budget period').press('right').goesTo('Budget mode').press('left');
+    expect(shows(operator).replace(/[│\s]+/g, ' ')).to.contain(
+      'At the limit requests that could cost more than is left are refused with 402 until the next day (UTC).',
+    );
+    operator.press('right', 'right');
+    expect(shows(operator)).to.contain('At the limit nothing is refused');
+    operator.fills('Reason', 'trial').submits();
+    const budget = { usd: '1.50', period: 'day', mode: 'shadow' };
+    expect(change(operator)).to.deep.include({ body: { budget } });
+    expect(operator.daemon.made.at(-1)?.reason).to.equal('trial');
+  });
+
+  it('stays when limits are changed, and is removed without amounts', () => {
+    const operator = watching({ budget: BUDGET }).press('L').fills('At a time', '9');
+    expect(operator.value('Budget, USD')).to.equal('25.00');
+    operator.submits();
+    expect(change(operator)).to.deep.include({ body: { limits: { concurrent: 9 } } });
+    operator.press('$').fills('Budget, USD', '').submits();
+    expect(change(operator)).to.deep.include({ body: { budget: null } });
+    operator.press('u');
+    expect(operator.daemon.token(token(0).id)).to.deep.include({ budget: BUDGET });
+  });
+
+  it('is not sent by a key for the whole form where a button confirms', () => {
+    expect(watching().press('x', 'ctrl+s').says).to.equal('Go to the button to confirm it');
+  });
+
+  it('is that of a new token', () => {
+    const operator = watching().press('n').goesTo('Restrict').press('space').fills('Budget, tokens', '1000');
+    operator.goesTo('Budget period').press('left').press('ctrl+s');
+    const budget = { tokens: 1000, period: 'month', mode: 'soft' };
+    expect(change(operator)).to.have.property('body').that.deep.includes({ budget });
+    expect(change(operator)).to.have.property('body').that.not.includes.keys('allow', 'limits');
+  });
+});
+
+describe('the budget of a project', () => {
+  it('is changed from its row, and undone', () => {
+    const operator = watching({}, { budget: BUDGET }).press('3', 'G', '$');
+    expect(shows(operator)).to.contain('What all tokens of web together may spend');
+    operator.fills('Budget, tokens', '2000000').press('ctrl+s');
+    expect(change(operator)).to.deep.include({ body: { budget: { ...BUDGET, tokens: 2_000_000 } } });
+    expect(operator.says).to.equal('Changed what the tokens of web may spend.');
+    operator.press('u');
+    expect(operator.daemon.projects[0]?.budget).to.deep.equal(BUDGET);
   });
 });
 
