@@ -8,7 +8,18 @@ import { adminForEachTest } from './test-browser.js';
 
 const ALLOW = { models: ['gpt-5-mini', 'claude-*'], routes: ['inference'] };
 const LIMITS = { requests_per_minute: 60, concurrent: 4 };
-const EMPTY = { models: '', routes: '', requests_per_minute: '', tokens_per_minute: '', concurrent: '' };
+const BUDGET = { usd: '25.00', tokens: 2_000_000, period: 'month', mode: 'hard' };
+const EMPTY = {
+  models: '',
+  routes: '',
+  requests_per_minute: '',
+  tokens_per_minute: '',
+  concurrent: '',
+  budget_usd: '',
+  budget_tokens: '',
+  budget_period: 'none',
+  budget_mode: 'soft',
+};
 /** As on the page. */
 const FIELDS = {
   ...EMPTY,
@@ -16,6 +27,10 @@ const FIELDS = {
   routes: 'inference',
   requests_per_minute: '60',
   concurrent: '4',
+  budget_usd: '25',
+  budget_tokens: '2000000',
+  budget_period: 'month',
+  budget_mode: 'hard',
 };
 
 describe('limits in the Admin UI', () => {
@@ -39,8 +54,8 @@ describe('limits in the Admin UI', () => {
   const versionIn = (html: string) => `"${/name="version" value="&quot;([^"]+)&quot;"/.exec(html)![1]!}"`;
 
   it('are fields of a new token, all of them optional', async () => {
-    expect(await issued(EMPTY)).to.deep.include({ allow: null, limits: null });
-    expect(await issued(FIELDS)).to.deep.include({ allow: ALLOW, limits: LIMITS });
+    expect(await issued(EMPTY)).to.deep.include({ allow: null, limits: null, budget: null });
+    expect(await issued(FIELDS)).to.deep.include({ allow: ALLOW, limits: LIMITS, budget: BUDGET });
     const refused = await browser.post('tokens/new', { ...newToken, ...FIELDS, project_id: project.id, routes: '/v1' });
     expect(refused.status).to.equal(400);
     expect(refused.html).to.contain('Routes: routes such as').and.to.contain('value="gpt-5-mini, claude-*"');
@@ -55,9 +70,9 @@ describe('limits in the Admin UI', () => {
     };
     expect((await browser.get('projects/new')).html).to.match(/<details><summary>Models, routes, limits and budget/);
     await created('open', EMPTY);
-    expect(await stored('open')).to.deep.include({ allow: null, limits: null });
+    expect(await stored('open')).to.deep.include({ allow: null, limits: null, budget: null });
     await created('narrow', FIELDS);
-    expect(await stored('narrow')).to.deep.include({ allow: ALLOW, limits: LIMITS });
+    expect(await stored('narrow')).to.deep.include({ allow: ALLOW, limits: LIMITS, budget: BUDGET });
     const refused = await created('wrong', { ...FIELDS, concurrent: '0' });
     expect(refused.status).to.equal(400);
     expect(refused.html)
@@ -68,11 +83,11 @@ describe('limits in the Admin UI', () => {
   });
 
   it('are those of the other token when it is issued again, unless they are changed', async () => {
-    const { id } = await daemon.createToken(project.id, { allow: ALLOW, limits: LIMITS });
+    const { id } = await daemon.createToken(project.id, { allow: ALLOW, limits: LIMITS, budget: BUDGET });
     const { html } = await browser.get(`tokens/new?like=${id}`);
     expect(html).to.contain('<details open').and.to.contain('value="gpt-5-mini, claude-*"');
-    expect(await issued({ ...FIELDS, like: id })).to.deep.include({ allow: ALLOW, limits: LIMITS });
-    expect(await issued({ ...EMPTY, like: id })).to.deep.include({ allow: null, limits: null });
+    expect(await issued({ ...FIELDS, like: id })).to.deep.include({ allow: ALLOW, limits: LIMITS, budget: BUDGET });
+    expect(await issued({ ...EMPTY, like: id })).to.deep.include({ allow: null, limits: null, budget: null });
   });
 
   it('offer the models that the project has used', async () => {
@@ -99,7 +114,7 @@ describe('limits in the Admin UI', () => {
       beforeEach(async () => {
         const { id } = what === 'tokens' ? await daemon.createToken(project.id) : project;
         path = `${what}/${id}`;
-        await daemon.manage('PATCH', `/manage/${path}`, { allow: ALLOW, limits: LIMITS });
+        await daemon.manage('PATCH', `/manage/${path}`, { allow: ALLOW, limits: LIMITS, budget: BUDGET });
       });
       const read = async () => (await daemon.manage('GET', `/manage/${path}`)).body as WireToken | WireProject;
 
@@ -126,7 +141,27 @@ describe('limits in the Admin UI', () => {
       it('are removed with empty fields', async () => {
         const { html } = await browser.get(`${path}/restrict`);
         expect((await browser.post(`${path}/restrict`, { ...EMPTY, version: versionIn(html) })).status).to.equal(303);
-        expect(await read()).to.deep.include({ allow: null, limits: null });
+        expect(await read()).to.deep.include({ allow: null, limits: null, budget: null });
+      });
+
+      it('have a page for the budget alone, which changes nothing else', async () => {
+        const { html } = await browser.get(`${path}/budget`);
+        expect(html)
+          .to.contain('value="25.00"')
+          .and.to.match(/<option value="month" selected=""/);
+        expect(html).not.to.contain('name="models"');
+        const fields = { version: versionIn(html), budget_usd: '$20', budget_tokens: '', budget_period: 'none' };
+        const refused = await browser.post(`${path}/budget`, { ...fields, budget_usd: '0' });
+        expect(refused.status).to.equal(400);
+        expect(refused.html).to.contain('Budget, USD: US dollars above 0').and.to.contain('value="0"');
+        const done = await browser.follow(browser.post(`${path}/budget`, { ...fields, budget_mode: 'shadow' }));
+        expect(done.html).to.contain('Budget changed.').and.to.contain('$20, shadow');
+        const budget = { usd: '20.00', period: 'none', mode: 'shadow' };
+        expect(await read()).to.deep.include({ allow: ALLOW, limits: LIMITS, budget });
+        const now = versionIn((await browser.get(`${path}/budget`)).html);
+        const removal = { ...fields, version: now, budget_usd: '', budget_mode: 'shadow' };
+        expect((await browser.post(`${path}/budget`, removal)).status).to.equal(303);
+        expect(await read()).to.deep.include({ allow: ALLOW, limits: LIMITS, budget: null });
       });
 
       it('do not replace what somebody else has set since', async () => {

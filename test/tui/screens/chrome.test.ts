@@ -172,7 +172,7 @@ describe('footer', () => {
   }
 
   it('shows the keys of the screen in their order', () => {
-    expect(footer(scene({ columns: 120 }).state)).to.match(
+    expect(footer(scene({ columns: 130 }).state)).to.match(
       /^ ⏎ detail {2}x revoke {2}R issue again {2}n new {2}space mark {2}\/ filter {2}a reactivate {2}: command {2}s sort {2}\$ budget {2}\? help {2}q quit/,
     );
   });
