@@ -1,6 +1,7 @@
 /** The contract that every deployment fulfils. Reports and lists come first, because the later parts add to what they sum up. */
 import { behavesInTheAdminUi } from './contract/admin.js';
 import { behavesInAudit } from './contract/audit.js';
+import { behavesAtBudgets } from './contract/budgets.js';
 import { behavesAtCaps } from './contract/caps.js';
 import { behavesInChanges } from './contract/changes.js';
 import { behavesOnTheCommandLine } from './contract/cli.js';
@@ -49,6 +50,7 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesInTop(given);
     behavesAtCaps(given);
     behavesAtLimits(given);
+    behavesAtBudgets(given);
     behavesInOperation(given);
   });
 }
