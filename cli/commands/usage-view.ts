@@ -1,7 +1,14 @@
 /** How `llmp usage` shows its report: sorted lines, bars, a line for the others, and the total. */
 import { barText } from '../../console/bars.js';
 import { type Column, text } from '../../console/columns/column.js';
-import { USAGE_COUNTS, usageColumns, type UsageCount, usageFields } from '../../console/columns/usage.js';
+import {
+  amountOf,
+  sumsOf,
+  USAGE_COUNTS,
+  usageColumns,
+  type UsageCount,
+  usageFields,
+} from '../../console/columns/usage.js';
 import type { TableColumn, View } from '../../console/table.js';
 import { tableColumns } from '../../console/views.js';
 import type { WireUsageLine } from '../../daemon/api/contract.js';
@@ -15,26 +22,30 @@ const BAR_COLUMNS = 12;
 const COUNTS = USAGE_COUNTS.map(({ field }) => field);
 
 /** `tokens` is the sum of prompt and completion tokens. */
-export const SORT_FIELDS = ['requests', 'tokens', ...COUNTS.slice(1)] as const;
-export type SortField = 'tokens' | UsageCount;
+export const SORT_FIELDS = [
+  'requests',
+  'tokens',
+  'cost',
+  ...COUNTS.filter((field) => field !== 'requests' && field !== 'cost_usd'),
+] as const;
+export type SortField = (typeof SORT_FIELDS)[number];
 export const DEFAULT_SORT = 'requests' satisfies SortField;
 
 /** A line for people. The label replaces the dimensions of a line that sums up others. */
 type UsageRow = WireUsageLine & { label?: string };
 
-function amountOf(line: WireUsageLine, field: SortField): number {
-  return field === 'tokens' ? line.prompt_tokens + line.completion_tokens : line[field];
-}
+/** The counts that are sorted by. */
+const countsOf = (field: SortField): readonly UsageCount[] =>
+  field === 'tokens' ? ['prompt_tokens', 'completion_tokens'] : [field === 'cost' ? 'cost_usd' : field];
+
+const measuredIn = (line: WireUsageLine, field: SortField): number =>
+  countsOf(field).reduce((sum, count) => sum + amountOf(line, count), 0);
 
 /** The lines with the largest amounts first. Lines with the same amount keep their order. */
 export const sorted = (lines: readonly WireUsageLine[], field: SortField): WireUsageLine[] =>
-  [...lines].sort((one, other) => amountOf(other, field) - amountOf(one, field));
+  [...lines].sort((one, other) => measuredIn(other, field) - measuredIn(one, field));
 
-function sumOf(lines: readonly WireUsageLine[], label: string): UsageRow {
-  const total = (field: UsageCount) => lines.reduce((sum, line) => sum + line[field], 0);
-  const counts = Object.fromEntries(COUNTS.map((field) => [field, total(field)])) as Record<UsageCount, number>;
-  return { ...counts, label };
-}
+const sumOf = (lines: readonly WireUsageLine[], label: string): UsageRow => ({ ...sumsOf(lines), label });
 
 /** A report, and how it is shown. */
 export interface Report {
@@ -89,18 +100,17 @@ function columnsOf({ by, lines, others, measured }: Report): TableColumn<UsageRo
 }
 
 /** What the report is sorted by is always shown. */
-const isMeasured = (field: string, measured: SortField) =>
-  measured === 'tokens' ? field === 'prompt_tokens' || field === 'completion_tokens' : field === measured;
+const isMeasured = (field: string, measured: SortField) => countsOf(measured).some((count) => count === field);
 
 /** A bar beside what it measures. Sums of several lines have none: they would make the others too short to compare. */
 function barColumn(lines: readonly WireUsageLine[], measured: SortField): TableColumn<UsageRow> {
-  const most = Math.max(1, ...lines.map((line) => amountOf(line, measured)));
+  const most = Math.max(1, ...lines.map((line) => measuredIn(line, measured)));
   const isGood = !['errors', ...FAILURE_KINDS].some((one) => one === measured);
   return {
     title: '',
     rank: BAR_RANK,
     show: (row, { ascii }) =>
-      row.label === undefined ? barText(amountOf(row, measured) / most, BAR_COLUMNS, ascii) : '',
+      row.label === undefined ? barText(measuredIn(row, measured) / most, BAR_COLUMNS, ascii) : '',
     tint: () => (isGood ? 'green' : 'red'),
   };
 }

@@ -1,5 +1,6 @@
 /** Cells as plain text, as the command line shows them, and the signs of states. */
 import { bytes, exact, relativeTime } from '../../daemon/api/formats.js';
+import { costShown } from '../../daemon/api/money.js';
 import type { WireTokenState } from '../../daemon/api/contract.js';
 import { merged, sparkline } from '../bars.js';
 import { type Cell, type Tint, TREND_COLUMNS } from './column.js';
@@ -80,6 +81,8 @@ export function cellText(cell: Cell, { ascii, now }: { ascii: boolean; now: numb
       return Number.isFinite(cell.share) ? `${Math.floor(cell.share * 100)}%` : NONE;
     case 'milliseconds':
       return cell.ms === null ? NONE : `${exact(Math.round(cell.ms))} ms`;
+    case 'cost':
+      return costShown(cell.cost);
     case 'bytes':
       return bytes(cell.bytes);
     case 'trend':

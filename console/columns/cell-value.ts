@@ -41,6 +41,8 @@ export function cellValue(cell: Cell, isText: boolean): unknown {
       return Number.isFinite(cell.share) ? Math.floor(cell.share * 1000) / 1000 : null;
     case 'milliseconds':
       return cell.ms;
+    case 'cost':
+      return cell.cost.cost_usd;
     case 'bytes':
       return cell.bytes;
     case 'trend':

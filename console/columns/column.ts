@@ -2,6 +2,7 @@
  * The columns of lists, each declared once for the command line, the terminal UI and the Admin UI. A column says what a cell shows; how it
  * looks is decided by each front end, once for each kind of cell.
  */
+import type { Cost } from '../../daemon/api/money.js';
 
 export type Tint = 'green' | 'red' | 'yellow' | 'dim';
 
@@ -43,6 +44,7 @@ export type Cell =
   | { kind: 'share'; share: number }
   | { kind: 'milliseconds'; ms: number | null }
   | { kind: 'bytes'; bytes: number }
+  | { kind: 'cost'; cost: Cost }
   /** Counts over time, the newest last. */
   | { kind: 'trend'; history: readonly number[]; errors: readonly number[] };
 
@@ -110,6 +112,10 @@ interface Concerned {
 export const shortTitleOf = ({ title, shortTitle = title.toUpperCase() }: Column<never>): string => shortTitle;
 
 export const text = (text: string | null, tint?: Tint): Cell => ({ kind: 'text', text, tint });
+export const cost = ({ cost_usd, unpriced_requests }: Cost): Cell => ({
+  kind: 'cost',
+  cost: { cost_usd, unpriced_requests },
+});
 export const count = (count: number | null, tint?: Tint): Cell => ({ kind: 'count', count, tint });
 /** A number of failures. */
 export const failures = (failed: number): Cell => count(failed, failed > 0 ? 'red' : undefined);

@@ -3,7 +3,7 @@ import type { WireTopRow } from '../../daemon/api/contract.js';
 import { failureKinds } from '../../daemon/api/failure-words.js';
 import { isOfModels, lastUseShown } from '../../daemon/api/top-words.js';
 import type { TopDimension, TopWindow } from '../../daemon/api/vocabulary.js';
-import { type Cell, columnsOf, count, failures, ON_REQUEST, text, TREND_COLUMNS } from './column.js';
+import { type Cell, columnsOf, cost, count, failures, ON_REQUEST, text, TREND_COLUMNS } from './column.js';
 
 const IDENTITIES: Record<TopDimension, readonly (keyof WireTopRow)[]> = {
   token: ['token_id', 'token_name', 'project_id', 'project_name'],
@@ -25,6 +25,8 @@ const FIGURES = [
   'p50_ms',
   'p95_ms',
   'last_used_at',
+  'cost_usd',
+  'unpriced_requests',
 ] as const satisfies readonly (keyof WireTopRow)[];
 
 /** What the rows are, and their figures, in the order of exports. */
@@ -105,6 +107,15 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
       sort: 'tokens',
       cell: ({ prompt_tokens: prompt, completion_tokens: completion }) => count(prompt + completion),
     },
+    cost: {
+      title: 'Cost',
+      what: 'what the requests cost; + if the cost of some is unknown',
+      rank: isOfModels(by) ? 1.5 : 4.5,
+      width: 10,
+      alignRight: true,
+      sort: 'cost',
+      cell: cost,
+    },
     median: {
       title: 'P50',
       what: 'median time until the response of the provider started',
@@ -172,6 +183,15 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
       width: 10,
       alignRight: true,
       cell: ({ completion_tokens: tokens }) => count(tokens),
+    },
+    unpriced: {
+      title: 'Unpriced',
+      what: 'requests whose cost is unknown',
+      shownBy: ON_REQUEST,
+      rank: 10,
+      width: 8,
+      alignRight: true,
+      cell: ({ unpriced_requests: requests }) => count(requests),
     },
   });
   return all.filter(({ id }) => id !== 'project' || by === 'token' || by === 'model');

@@ -1,8 +1,9 @@
 /** The fields and columns of the usage report. */
 import type { WireUsageLine } from '../../daemon/api/contract.js';
+import { nanoOfCost, sumOfCosts } from '../../daemon/api/money.js';
 import { FAILURE_TITLES } from '../../daemon/api/failure-words.js';
 import { FAILURE_KINDS, type FailureKind, type UsageDimension } from '../../daemon/api/vocabulary.js';
-import { type Cell, type Column, count, text } from './column.js';
+import { type Cell, type Column, cost, count, text } from './column.js';
 
 type Field = keyof WireUsageLine;
 
@@ -29,9 +30,22 @@ export const USAGE_COUNTS = [
   // Of prompt tokens. Shown if there are some.
   { field: 'cache_read_tokens', title: 'Prompt cache read', shortTitle: 'CACHE READ', rank: 2, isRare: true },
   { field: 'cache_write_tokens', title: 'Prompt cache written', shortTitle: 'CACHE WRITE', rank: 5.5, isRare: true },
+  { field: 'cost_usd', title: 'Cost', rank: 1.5 },
+  // Whose cost is unknown.
+  { field: 'unpriced_requests', title: 'Unpriced', rank: 4.2, isRare: true },
 ] as const satisfies readonly { field: Field; title: string; shortTitle?: string; rank: number; isRare?: boolean }[];
 
 export type UsageCount = (typeof USAGE_COUNTS)[number]['field'];
+export type UsageSums = Pick<WireUsageLine, UsageCount>;
+
+/** For sorting and bars. Costs are in nano-USD; an unknown one is 0. */
+export const amountOf = (line: UsageSums, field: UsageCount): number =>
+  field === 'cost_usd' ? nanoOfCost(line) : line[field];
+
+export function sumsOf(lines: readonly UsageSums[]): UsageSums {
+  const sums = USAGE_COUNTS.map(({ field }) => [field, lines.reduce((sum, line) => sum + amountOf(line, field), 0)]);
+  return { ...(Object.fromEntries(sums) as Omit<UsageSums, 'cost_usd'>), ...sumOfCosts(lines) };
+}
 
 /** What the lines are, and their counts, in the order of exports. */
 export const usageFields = (by: readonly UsageDimension[]): Field[] => [
@@ -66,7 +80,7 @@ export function usageColumns(
       what: field,
       width: 1,
       alignRight: true,
-      cell: (line: WireUsageLine) => count(line[field]),
+      cell: (line: WireUsageLine) => (field === 'cost_usd' ? cost(line) : count(line[field])),
     })),
   ];
 }

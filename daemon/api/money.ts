@@ -32,6 +32,16 @@ export function usdOf(nano: number): string {
 }
 
 /**
+ * The cost of several requests, as the reports of the API have it.
+ *
+ * @param costNano of those whose cost is known.
+ * @param unpriced how many have an unknown cost.
+ * @returns a decimal string; null if it is not known of any request that cost something.
+ */
+export const summedUsd = (costNano: number, unpriced: number): string | null =>
+  costNano === 0 && unpriced > 0 ? null : usdOf(Math.min(MAX_NANO, costNano));
+
+/**
  * An amount of the API for people: `$12.35`, `$0.0042`, `<$0.0001`.
  *
  * @param usd a decimal string of the API; null if it is not known.
@@ -46,4 +56,31 @@ export function usdShown(usd: string | null): string {
   const units = Math.round(nano / unit);
   const part = String(units % 10 ** places).padStart(places, '0');
   return `$${Math.floor(units / 10 ** places).toLocaleString('en-US')}.${part}`;
+}
+
+/** What several requests cost, as the reports of the API have it. */
+export interface Cost {
+  /** The sum of the known costs; null if none is known. */
+  cost_usd: string | null;
+  /** How many requests have an unknown cost. */
+  unpriced_requests: number;
+}
+
+/** For people: `$12.35`; `$12.35+` if the cost of other requests is unknown; `unknown` if that of all is. */
+export const costShown = ({ cost_usd: usd, unpriced_requests: unpriced }: Cost): string =>
+  usd !== null && unpriced > 0 ? `${usdShown(usd)}+` : usdShown(usd);
+
+/** For sorting, in nano-USD: an unknown cost is 0. */
+export const nanoOfCost = ({ cost_usd: usd }: Pick<Cost, 'cost_usd'>): number =>
+  usd === null ? 0 : (nanoOf(usd) ?? MAX_NANO);
+
+export function sumOfCosts(costs: readonly Cost[]): Cost {
+  const unpriced = costs.reduce((sum, { unpriced_requests: count }) => sum + count, 0);
+  return {
+    cost_usd: summedUsd(
+      costs.reduce((sum, cost) => addedNano(sum, nanoOfCost(cost)), 0),
+      unpriced,
+    ),
+    unpriced_requests: unpriced,
+  };
 }

@@ -133,7 +133,9 @@ describe('the page Top of the Admin UI', () => {
     const csv = await browser.get('top/export?format=csv&sort=requests&token_id=busy');
     expect(csv.headers.get('content-disposition')).to.equal('attachment; filename="top.csv"');
     const [head = '', row = '', ...rest] = csv.html.trim().split('\r\n');
-    expect(head).to.match(/^token_id,token_name,project_id,project_name,requests,cache_hits,errors,.*last_used_at$/);
+    expect(head).to.match(
+      /^token_id,token_name,project_id,project_name,requests,cache_hits,errors,.*last_used_at,cost_usd,unpriced_requests$/,
+    );
     expect(row).to.match(new RegExp(`^${tokens.busy!.id},busy,${web.id},web,2,0,0,`));
     expect(rest).to.deep.equal([]);
     const models = await browser.get('top/export?format=csv&by=model');

@@ -18,7 +18,15 @@ describe('llmp top', () => {
   beforeEach(() => {
     top = aTop({
       rows: [
-        aTopRow({ token_name: 'ci', requests: 12_345, errors: 7, refused: 4, failed: 3, p95_ms: 1_730.5 }),
+        aTopRow({
+          token_name: 'ci',
+          requests: 12_345,
+          errors: 7,
+          refused: 4,
+          failed: 3,
+          p95_ms: 1_730.5,
+          cost_usd: '1.2345',
+        }),
         aTopRow({ token_id: '0b8e7c1d-3a52-4f6b-8d1e-9c4f2a6b5d70', token_name: null, requests: 20 }),
       ],
     });
@@ -36,13 +44,13 @@ describe('llmp top', () => {
   };
 
   it('lists names, figures, kinds of failures and the trend on a terminal', async () => {
-    const { exitCode, out } = await here('top --no-color', { terminal: 140 });
+    const { exitCode, out } = await here('top --no-color', { terminal: 150 });
     expect(exitCode).to.equal(0);
     const [titles, first, second, total] = out.split('\n');
     expect(titles).to.match(
-      /TOKEN +PROJECT +REQUESTS +FAILURES +FAILURE KINDS +MODEL TOKENS +P50 +P95 +LAST USED +TREND/,
+      /TOKEN +PROJECT +REQUESTS +FAILURES +FAILURE KINDS +MODEL TOKENS +COST +P50 +P95 +LAST USED +TREND/,
     );
-    expect(first).to.match(/^ci +web +12,345 +7 +refused 4, failed 3 +0 +- +1,731 ms .* +█$/);
+    expect(first).to.match(/^ci +web +12,345 +7 +refused 4, failed 3 +0 +\$1\.23 +- +1,731 ms .* +█$/);
     expect(second).to.match(/^0b8e7c1d +web +20 +0 /);
     expect(total).to.match(/^total +12,365 +7 /);
   });
@@ -102,7 +110,7 @@ describe('llmp top', () => {
     expect(JSON.parse((await here('top --json')).out)).to.deep.equal(top);
     const [titles, first] = (await here('top -o csv')).out.split('\r\n');
     expect(titles).to.equal(
-      'token_id,token_name,project_id,project_name,requests,cache_hits,errors,refused,upstream_refused,failed,cut,prompt_tokens,completion_tokens,p50_ms,p95_ms,last_used_at',
+      'token_id,token_name,project_id,project_name,requests,cache_hits,errors,refused,upstream_refused,failed,cut,prompt_tokens,completion_tokens,p50_ms,p95_ms,last_used_at,cost_usd,unpriced_requests',
     );
     expect(first).to.contain(',ci,').and.to.contain(',12345,0,7,4,0,3,0,0,0,,1730.5,');
   });

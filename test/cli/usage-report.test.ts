@@ -31,10 +31,12 @@ describe('llmp usage', () => {
 
   it('groups as requested, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
-    expect((await here(by)).out).to.equal(`${token.id}\tci-deploy\tgpt-test\t2\t0\t0\t0\t0\t0\t0\t20\t6\t0\t0\n`);
+    expect((await here(by)).out).to.equal(
+      `${token.id}\tci-deploy\tgpt-test\t2\t0\t0\t0\t0\t0\t0\t20\t6\t0\t0\t0.00\t0\n`,
+    );
     const [titles, line] = (await here(`${by} -o csv`)).out.split('\r\n');
     expect(titles).to.match(/^token_id,token_name,model,requests,.*,prompt_tokens,completion_tokens,/);
-    expect(line).to.equal(`${token.id},ci-deploy,gpt-test,2,0,0,0,0,0,0,20,6,0,0`);
+    expect(line).to.equal(`${token.id},ci-deploy,gpt-test,2,0,0,0,0,0,0,20,6,0,0,0.00,0`);
     expect((await here('usage --by model --by token --since 24h -o csv')).out).to.equal(
       (await here(`${by} -o csv`)).out,
     );
@@ -63,10 +65,10 @@ describe('llmp usage', () => {
 
   describe('with several lines', () => {
     const MODELS = [
-      { model: 'small', requests: 1200, errors: 0, tokens: 5 },
-      { model: 'large', requests: 12345, errors: 3, tokens: 2_000_000 },
-      { model: 'mini', requests: 7, errors: 90, tokens: 0 },
-      { model: null, requests: 600, errors: 0, tokens: 70 },
+      { model: 'small', requests: 1200, errors: 0, tokens: 5, cost: '0.000001234', unpriced: 0 },
+      { model: 'large', requests: 12345, errors: 3, tokens: 2_000_000, cost: '4.50', unpriced: 0 },
+      { model: 'mini', requests: 7, errors: 90, tokens: 0, cost: '12.345678901', unpriced: 5 },
+      { model: null, requests: 600, errors: 0, tokens: 70, cost: null, unpriced: 600 },
     ];
     const standIn = perTest(startStandIn);
     const there = commandsAt(standIn).here;
@@ -75,10 +77,10 @@ describe('llmp usage', () => {
     beforeEach(() => {
       cached = 0;
       standIn.answer = (_req, res) => {
-        const lines = MODELS.map(({ model, requests, errors, tokens }) => ({
+        const lines = MODELS.map(({ model, requests, errors, tokens, cost, unpriced }) => ({
           ...{ model, requests, errors, hits: 0, refused: 0, prompt_tokens: tokens, completion_tokens: 1 },
           ...{ upstream_refused: 0, failed: errors, cut: 0 },
-          ...{ cache_read_tokens: cached, cache_write_tokens: 0 },
+          ...{ cache_read_tokens: cached, cache_write_tokens: 0, cost_usd: cost, unpriced_requests: unpriced },
         }));
         answerJson(res, 200, lines);
       };
@@ -105,7 +107,7 @@ describe('llmp usage', () => {
     });
 
     it('shows grouped digits, bars and the total on a terminal', async () => {
-      const out = await report('--no-color', { terminal: 100 });
+      const out = await report('--no-color', { terminal: 120 });
       const [titles, ...lines] = table(out);
       expect(titles?.slice(0, 3)).to.deep.equal(['MODEL', 'REQUESTS', 'HITS']);
       expect(lines.map((line) => line.slice(0, 3))).to.deep.equal([
@@ -115,7 +117,7 @@ describe('llmp usage', () => {
         ['unknown', '600', '▋'],
         ['total', '14,152', '0'],
       ]);
-      expect(out.split('\n').every((line) => line.length <= 100)).to.equal(true);
+      expect(out.split('\n').every((line) => line.length <= 120)).to.equal(true);
     });
 
     it('sums up the other lines with --top on a terminal, and leaves them out for programs', async () => {
@@ -145,19 +147,41 @@ describe('llmp usage', () => {
         .to.include('CACHE READ')
         .and.not.to.include('CACHE WRITE');
       const lines = table(await report('--no-color --top 1', { terminal: 200 }));
-      expect(lines.map((line) => line.at(-1))).to.deep.equal(['CACHE READ', '1,500', '4,500', '6,000']);
+      expect(lines.map((line) => line.at(-3))).to.deep.equal(['CACHE READ', '1,500', '4,500', '6,000']);
+    });
+
+    it('sorts by cost, of which an unknown one comes last, and says of how many requests it is unknown', async () => {
+      const out = await report('--sort cost --no-color', { terminal: 200 });
+      expect(table(out).map((line) => [line[0], ...line.slice(-3)])).to.deep.equal([
+        ['MODEL', 'COMPLETION', 'COST', 'UNPRICED'],
+        ['mini', '$12.35+', '████████████', '5'],
+        ['large', '$4.50', '████▍', '0'],
+        ['small', '<$0.0001', '▏', '0'],
+        ['unknown', '1', 'unknown', '600'],
+        ['total', '4', '$16.85+', '605'],
+      ]);
+      const lines = JSON.parse(await report('--sort cost --json')) as {
+        model: string | null;
+        cost_usd: string | null;
+      }[];
+      expect(lines.map(({ model, cost_usd: usd }) => [model, usd])).to.deep.equal([
+        ['mini', '12.345678901'],
+        ['large', '4.50'],
+        ['small', '0.000001234'],
+        [null, null],
+      ]);
     });
 
     it('draws bars in ASCII, keeps what it sorts by on a narrow terminal, and no color if there must be none', async () => {
       const out = await report('--sort cut --top 4', { terminal: 40, env: { LLMP_ASCII: '1', NO_COLOR: '1' } });
       expect(out).to.match(/^[\x20-\x7e\n]*$/);
       expect(table(out)[0]).to.deep.equal(['MODEL', 'REQUESTS', 'CUT']);
-      const ascii = await report('', { terminal: 100, env: { LLMP_ASCII: '1', NO_COLOR: '1' } });
+      const ascii = await report('', { terminal: 120, env: { LLMP_ASCII: '1', NO_COLOR: '1' } });
       expect(ascii)
         .to.match(/^large +12,345 {2}#{12} /m)
         .and.to.match(/^[\x20-\x7e\n]*$/);
-      expect(await report('', { terminal: 100 })).to.contain('\x1b[32m█');
-      expect(await report('--sort errors', { terminal: 100 })).to.contain('\x1b[31m█');
+      expect(await report('', { terminal: 120 })).to.contain('\x1b[32m█');
+      expect(await report('--sort errors', { terminal: 120 })).to.contain('\x1b[31m█');
     });
   });
 

@@ -1123,6 +1123,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             completionTokens: n % 5,
             upstreamRefused: outcome === 'upstream_refused' ? requests : 0,
             cut: outcome === 'revoked' ? 1 : 0,
+            costNano: ((n * 7_919) % 13) * 1_234_567_891,
+            unpriced: n % 3,
           };
           const times = Array.from({ length: 16 }, (_, bucket) => ((bucket + n) % 11 === 0 ? n % 4 : 0));
           rows.push(aUsageRow(hourMs, { minuteMs, tokenId, projectId, outcome, model: `m${n % 4}`, times, ...counts }));

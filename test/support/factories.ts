@@ -203,6 +203,8 @@ const NO_FIGURES = {
   cut: 0,
   prompt_tokens: 0,
   completion_tokens: 0,
+  cost_usd: '0.00',
+  unpriced_requests: 0,
   p50_ms: null,
   p95_ms: null,
 };

@@ -3,6 +3,7 @@ import { type Cell, type Named, type Tint, TREND_COLUMNS } from '../../console/c
 import { merged, sparkline } from '../../console/bars.js';
 import { shortId, stateShown, stateTint } from '../../console/columns/cell-text.js';
 import { bytes, relativeTime } from '../../daemon/api/formats.js';
+import { costShown } from '../../daemon/api/money.js';
 import { count, dateHour, dateTime, milliseconds, percent, shortTime } from './figures.js';
 import { withFound } from './found.js';
 import type { Role } from './roles.js';
@@ -64,6 +65,8 @@ export function cellStrip(cell: Cell, { nowMs, words, isNarrow }: CellOptions): 
       return strip(Number.isFinite(cell.share) ? percent(cell.share) : text('∞', 'faint'));
     case 'milliseconds':
       return strip(milliseconds(cell.ms));
+    case 'cost':
+      return strip(text(costShown(cell.cost), cell.cost.cost_usd === null ? 'faint' : 'plain'));
     case 'bytes':
       return strip(bytes(cell.bytes));
     case 'trend':

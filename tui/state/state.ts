@@ -221,7 +221,17 @@ export interface ProjectsState {
 }
 
 /** In the order of the columns. The daemon sorts by figures, and this screen also by names. */
-export const TOP_ORDERS = ['name', 'project', 'requests', 'errors', 'tokens', 'p50', 'p95', 'last_used'] as const;
+export const TOP_ORDERS = [
+  'name',
+  'project',
+  'requests',
+  'errors',
+  'tokens',
+  'cost',
+  'p50',
+  'p95',
+  'last_used',
+] as const;
 export type TopOrder = (typeof TOP_ORDERS)[number];
 
 export interface TopItem extends WireTopRow {

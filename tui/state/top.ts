@@ -2,6 +2,7 @@
 import { parseFilter } from '../../console/query/filter.js';
 import { topWords } from '../../console/query/top-terms.js';
 import type { TopQuery, WireTop, WireTopRow } from '../../daemon/api/contract.js';
+import { nanoOfCost } from '../../daemon/api/money.js';
 import {
   MAX_TOP_ROWS,
   TOP_SORTS,
@@ -77,6 +78,7 @@ const FIGURES: Record<Exclude<TopOrder, 'name' | 'project'>, (row: TopItem) => n
   requests: ({ requests }) => requests,
   errors: ({ errors }) => errors,
   tokens: ({ prompt_tokens: prompt, completion_tokens: completion }) => prompt + completion,
+  cost: nanoOfCost,
   p50: ({ p50_ms: ms }) => ms ?? -1,
   p95: ({ p95_ms: ms }) => ms ?? -1,
   last_used: ({ last_used_at: at }) => Date.parse(at) || 0,

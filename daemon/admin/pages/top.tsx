@@ -42,6 +42,7 @@ const ORDERS = [
   ['errors', 'most failures'],
   ['requests', 'most requests'],
   ['tokens', 'most model tokens'],
+  ['cost', 'highest cost'],
   ['p95', 'slowest, 95th percentile'],
   ['p50', 'slowest, median'],
   ['last_used', 'last used'],

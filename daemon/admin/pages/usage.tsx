@@ -1,5 +1,12 @@
 /** The usage report: a page and exports. */
-import { USAGE_COUNTS, usageColumns, type UsageCount, usageFields } from '../../../console/columns/usage.js';
+import {
+  amountOf,
+  sumsOf,
+  USAGE_COUNTS,
+  usageColumns,
+  usageFields,
+  type UsageSums,
+} from '../../../console/columns/usage.js';
 import { counted } from '../../api/formats.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import { spanMs, type UsageDimension } from '../../api/vocabulary.js';
@@ -46,7 +53,7 @@ interface Loaded {
 
 interface UsageProps extends FilteredListProps, Loaded {
   /** Sums over all pages. */
-  sums: Readonly<Record<UsageCount, number>>;
+  sums: UsageSums;
   /** Number of lines on all pages. */
   total: number;
 }
@@ -78,6 +85,7 @@ const DEFAULT_SORT = 'requests';
 /** For windows that are too narrow for the headers of the columns. */
 const SORTS: Choices = [
   ['requests', 'most requests'],
+  ['cost_usd', 'highest cost'],
   ['errors', 'most failures'],
   ['prompt_tokens', 'most prompt tokens'],
   ['completion_tokens', 'most completion tokens'],
@@ -148,7 +156,7 @@ const ordersOf = (field: string): Order[] =>
   SORTABLE.includes(field) ? [{ name: field, direction: 'descending' }] : [];
 
 function UsageTable({ lines, sums, by, query }: UsageProps) {
-  const counts = usageColumns(by, (count) => sums[count] > 0);
+  const counts = usageColumns(by, (count) => amountOf(sums, count) > 0);
   // The first column is the time of a report by the day or hour.
   const columns = counts.map((column) => ({
     ...column,
@@ -200,14 +208,9 @@ const within = (fromMs: number, toMs: number): UsageQuery => ({
 function sorted(lines: WireUsageLine[], sort: string): WireUsageLine[] {
   const timeOf = ({ hour, day }: WireUsageLine) => hour ?? day ?? '';
   if (sort === 'time') return lines.sort((one, other) => timeOf(other).localeCompare(timeOf(one)));
-  const figure = (line: WireUsageLine) => Number(line[sort as keyof WireUsageLine] ?? 0);
-  return lines.sort((one, other) => figure(other) - figure(one));
+  const field = USAGE_COUNTS.find((it) => it.field === sort)?.field ?? DEFAULT_SORT;
+  return lines.sort((one, other) => amountOf(other, field) - amountOf(one, field));
 }
-
-const sumsOf = (lines: readonly WireUsageLine[]) =>
-  Object.fromEntries(
-    USAGE_COUNTS.map(({ field }) => [field, lines.reduce((sum, line) => sum + line[field], 0)]),
-  ) as Record<UsageCount, number>;
 
 /** The cursor of this list is the page number. */
 const pageOf = (query: URLSearchParams) => {

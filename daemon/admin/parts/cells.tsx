@@ -3,7 +3,7 @@ import type { ReactNode } from 'react';
 import { shortId } from '../../../console/columns/cell-text.js';
 import { type Cell, type Column, isShownBy } from '../../../console/columns/column.js';
 import { bytes, exact } from '../../api/formats.js';
-import { Cap, Errors, Figure, milliseconds, Name, StateMark, Time, utc } from './formats.js';
+import { Cap, Errors, Figure, milliseconds, Money, Name, StateMark, Time, utc } from './formats.js';
 import { useFrame } from './frame.js';
 import { ProjectLink, TokenLink } from './formats.js';
 import type { Order, TableColumn } from './common.js';
@@ -88,6 +88,8 @@ export function CellContent({ cell, isFull = false }: { cell: Cell; isFull?: boo
       return Number.isFinite(cell.share) ? `${Math.floor(cell.share * 100)} %` : '–';
     case 'milliseconds':
       return milliseconds(cell.ms);
+    case 'cost':
+      return <Money cost={cell.cost} />;
     case 'bytes':
       return bytes(cell.bytes);
     case 'trend':

@@ -1,6 +1,7 @@
 /** Formatting of single values: states, times, numbers, names, links. */
 import { shortId, stateMark } from '../../../console/columns/cell-text.js';
-import { exact, relativeTime } from '../../api/formats.js';
+import { counted, exact, relativeTime } from '../../api/formats.js';
+import { type Cost, costShown } from '../../api/money.js';
 import { Link, useFrame } from './frame.js';
 import type { Named } from '../../../console/columns/column.js';
 
@@ -79,6 +80,17 @@ export const percent = (share: number | null): string => (share === null ? '–'
 /** A number in a table. Zeros are faint, and left out on narrow screens. */
 export const Figure = ({ value }: { value: number }) =>
   value === 0 ? <span className="zero">0</span> : <>{exact(value)}</>;
+
+/** What requests cost. */
+export const Money = ({ cost }: { cost: Cost }) => {
+  const { cost_usd: usd, unpriced_requests: unpriced } = cost;
+  const title = [usd !== null && `$${usd}`, unpriced > 0 && `cost of ${counted(unpriced, 'request')} unknown`];
+  return (
+    <span className={usd === '0.00' && unpriced === 0 ? 'zero' : undefined} title={title.filter(Boolean).join(', ')}>
+      {costShown(cost)}
+    </span>
+  );
+};
 
 /** A number of failed requests in a table. */
 export const Errors = ({ count }: { count: number }) =>

@@ -4,8 +4,8 @@ import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { EXAMPLE_IDS } from '../schemas/fields.js';
 
-const TOP_DESCRIPTION = `Returns the tokens, projects, models of projects or models with the most failures, requests or model tokens, the longest times, or the latest
-requests. Steps are aligned to the clock and the last one is not over yet, so a window is up to one step shorter than its name says: \`from\` is its start.
+const TOP_DESCRIPTION = `Returns the tokens, projects, models of projects or models with the most failures, requests or model tokens, the highest cost, the longest times, or the
+latest requests. Steps are aligned to the clock and the last one is not over yet, so a window is up to one step shorter than its name says: \`from\` is its start.
 
 The figures come from the usage in the database, so they contain the requests of all instances, and survive restarts. This instance first writes what it has
 counted; others write every five seconds. The windows of 5 minutes and 1 hour are read from the usage by minute, which is stored for an hour. The window of 24
@@ -44,6 +44,8 @@ export const top = {
           cut: 0,
           prompt_tokens: 4512,
           completion_tokens: 987,
+          cost_usd: '0.001269',
+          unpriced_requests: 0,
           p50_ms: 412,
           p95_ms: 1730.5,
           history: [1, 2, 3, 3, 4],
@@ -64,6 +66,8 @@ export const top = {
             cut: 0,
             prompt_tokens: 4512,
             completion_tokens: 987,
+            cost_usd: '0.001269',
+            unpriced_requests: 0,
             p50_ms: 412,
             p95_ms: 1730.5,
             last_used_at: '2030-01-31T12:00:04.120Z',

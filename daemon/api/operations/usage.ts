@@ -39,6 +39,8 @@ export const usage = {
           completion_tokens: 9876,
           cache_read_tokens: 20480,
           cache_write_tokens: 0,
+          cost_usd: '0.0111576',
+          unpriced_requests: 0,
         },
       ],
     },

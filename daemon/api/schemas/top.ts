@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { DEFAULT_TOP_ROWS, MAX_TOP_ROWS, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../vocabulary.js';
+import { cost } from './cost.js';
 import { failures } from './failures.js';
 import { about, count, id, measure, nullable, oneOf, queryNumber, string, timestamp, uuid } from './fields.js';
 
@@ -11,7 +12,7 @@ export const topQuery = z.strictObject({
   window: about(oneOf(TOP_WINDOWS), 'The period, up to now.').default('1h'),
   sort: about(
     oneOf(TOP_SORTS),
-    'Sort order, always descending. `errors` are failures, `tokens` are model tokens.',
+    'Sort order, always descending. `errors` are failures, `tokens` are model tokens. With `cost`, requests whose cost is unknown count as 0.',
   ).default('errors'),
   project_id: about(id, 'Only requests of this project.').optional(),
   token_id: about(id, 'Only requests of this token.').optional(),
@@ -24,6 +25,7 @@ const figures = {
   ...failures,
   prompt_tokens: count('Prompt tokens, as reported by the provider.'),
   completion_tokens: count('Completion tokens, as reported by the provider.'),
+  ...cost,
   p50_ms: nullable(
     measure('Median time until the response of the upstream started, in milliseconds; null if unknown. Approximate.'),
   ),

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { USAGE_DIMENSIONS } from '../vocabulary.js';
+import { cost } from './cost.js';
 import { failures } from './failures.js';
 import { about, count, id, nullable, string, timeAgo, timestamp, uuid } from './fields.js';
 
@@ -51,5 +52,6 @@ export const usageLine = z
     completion_tokens: count('Completion tokens, as reported by the provider.'),
     cache_read_tokens: count('Prompt tokens that the provider read from its prompt cache.'),
     cache_write_tokens: count('Prompt tokens that the provider wrote to its prompt cache.'),
+    ...cost,
   })
   .describe('Totals of the requests in one group.');

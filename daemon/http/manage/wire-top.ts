@@ -4,6 +4,7 @@ import type { WireTop, WireTopRow } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
 import type { Names, TopFigures, TopGroup, TopQuery, TopSums } from '../../core/ports.js';
 import { quantileOf, type TopReport } from '../../core/top.js';
+import { wireCost } from './wire-cost.js';
 import { wireFailures } from './wire-failures.js';
 import { isoTime, roundedOrNull } from './wire.js';
 
@@ -51,6 +52,7 @@ function figuresOf(sums: TopSums): Omit<WireTop['total'], 'history' | 'error_his
     ...wireFailures(counts),
     prompt_tokens: counts.promptTokens,
     completion_tokens: counts.completionTokens,
+    ...wireCost(counts),
     p50_ms: roundedOrNull(quantileOf(sums, 'p50')),
     p95_ms: roundedOrNull(quantileOf(sums, 'p95')),
   };

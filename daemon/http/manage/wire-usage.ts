@@ -5,6 +5,7 @@ import type * as schemas from '../../api/schemas.js';
 import type { Names, UsageDimension, UsageLine, UsageQuery } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DAY_MS, HOUR_MS } from '../../core/usage.js';
+import { wireCost } from './wire-cost.js';
 import { wireFailures } from './wire-failures.js';
 import { isoTime, pastMs } from './wire.js';
 
@@ -48,4 +49,5 @@ export const wireUsageLine = (line: UsageLine, { tokens, projects }: Names): Wir
   completion_tokens: line.completionTokens,
   cache_read_tokens: line.cacheReadTokens,
   cache_write_tokens: line.cacheWriteTokens,
+  ...wireCost(line),
 });

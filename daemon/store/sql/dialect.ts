@@ -11,8 +11,10 @@ export interface Dialect {
   readonly contains: (column: string, bind: string) => string;
   /** The larger of two values. */
   readonly greatest: (one: string, other: string) => string;
-  /** Placed after an INSERT: if a row with this key exists, adds to its counts instead. */
-  readonly upsertAdd: (table: string, key: readonly string[], counts: readonly string[]) => string;
+  /** The smaller of two values. */
+  readonly least: (one: string, other: string) => string;
+  /** Placed after an INSERT: if a row with this key exists, adds to its counts instead. @param limits the maximum of some counts. */
+  readonly upsertAdd: (table: string, key: readonly string[], counts: readonly string[], limits?: Limits) => string;
   /** Whether UPDATE supports RETURNING. */
   readonly supportsReturning: boolean;
   /** Query that has a row if there is a table with the name bound to `bind`. */
@@ -26,8 +28,38 @@ export interface Dialect {
   readonly forUpdate: string;
 }
 
-const standardUpsertAdd: Dialect['upsertAdd'] = (table, key, counts) =>
-  `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${counts.map((it) => `${it} = ${table}.${it} + excluded.${it}`).join(', ')}`;
+/** By the names of columns. */
+type Limits = Readonly<Record<string, number>>;
+
+const minOf = (one: string, other: string) => `MIN(${one}, ${other})`;
+const leastOf = (one: string, other: string) => `LEAST(${one}, ${other})`;
+
+/** `SET` clauses. @param ofNew how the column of the new row is named. */
+function additions(
+  counts: readonly string[],
+  ofOld: (count: string) => string,
+  ofNew: (count: string) => string,
+  least: Dialect['least'],
+  limits: Limits = {},
+): string {
+  const sumOf = (count: string) => {
+    const sum = `${ofOld(count)} + ${ofNew(count)}`;
+    const limit = limits[count];
+    return limit === undefined ? sum : least(sum, String(limit));
+  };
+  return counts.map((count) => `${count} = ${sumOf(count)}`).join(', ');
+}
+
+const standardUpsertAdd =
+  (least: Dialect['least']): Dialect['upsertAdd'] =>
+  (table, key, counts, limits) =>
+    `ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${additions(
+      counts,
+      (it) => `${table}.${it}`,
+      (it) => `excluded.${it}`,
+      least,
+      limits,
+    )}`;
 
 export const sqlite: Dialect = {
   name: 'sqlite',
@@ -37,7 +69,8 @@ export const sqlite: Dialect = {
   // LIKE also ignores case; with a million names it takes a fifth longer.
   contains: (column, bind) => `INSTR(${column}, ${bind}) > 0`,
   greatest: (one, other) => `MAX(${one}, ${other})`,
-  upsertAdd: standardUpsertAdd,
+  least: minOf,
+  upsertAdd: standardUpsertAdd(minOf),
   supportsReturning: true,
   tableNamed: (bind) => `SELECT name FROM sqlite_master WHERE type = 'table' AND name = ${bind}`,
   now: (bind) => bind,
@@ -52,7 +85,8 @@ export const postgres: Dialect = {
   textsIn: (list) => `SELECT value FROM json_array_elements_text(CAST(${list} AS json)) AS listed(value)`,
   contains: (column, bind) => `POSITION(${bind} IN ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
-  upsertAdd: standardUpsertAdd,
+  least: leastOf,
+  upsertAdd: standardUpsertAdd(leastOf),
   supportsReturning: true,
   tableNamed: (bind) => `SELECT oid FROM pg_class WHERE oid = to_regclass(${bind})`,
   now: () => 'CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)',
@@ -70,8 +104,15 @@ export const mysql: Dialect = {
   textsIn: (list) => `SELECT ${MYSQL_TEXT} AS value FROM ${mysqlListed(list)}`,
   contains: (column, bind) => `LOCATE(${bind}, ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
-  upsertAdd: (_table, _key, counts) =>
-    `ON DUPLICATE KEY UPDATE ${counts.map((it) => `${it} = ${it} + VALUES(${it})`).join(', ')}`,
+  least: leastOf,
+  upsertAdd: (_table, _key, counts, limits) =>
+    `ON DUPLICATE KEY UPDATE ${additions(
+      counts,
+      (it) => it,
+      (it) => `VALUES(${it})`,
+      leastOf,
+      limits,
+    )}`,
   supportsReturning: false,
   tableNamed: (bind) =>
     `SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = ${bind}`,

@@ -10,7 +10,7 @@ import { firstIdOf, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { USAGE_TIMES } from './tables.js';
-import { FAILURES_BY_OUTCOME } from './usage-report.js';
+import { FAILURES_BY_OUTCOME, summedIn } from './usage-report.js';
 
 /** How each count is read from sums. */
 const COUNTS: Readonly<Record<TopCount, string>> = {
@@ -234,8 +234,7 @@ type SumRow = KeyColumns & Record<`n${number}`, number> & Record<`t${number}`, n
 /** @param keys empty: of all rows together. */
 function sumsOf(on: Reader, keys: readonly string[], { from, where, counts, times }: Source): Promise<SumRow[]> {
   const sums = [
-    // Without rows, SUM returns NULL.
-    ...COUNT_NAMES.map((count, n) => `COALESCE(SUM(${counts[count]}), 0) AS n${n}`),
+    ...COUNT_NAMES.map((count, n) => `${summedIn(on.dialect, counts[count])} AS n${n}`),
     ...times.map((column) => `COALESCE(SUM(${column}), 0) AS ${column}`),
   ];
   const grouped = keys.length === 0 ? '' : `GROUP BY ${keys.join(', ')}`;

@@ -1,16 +1,18 @@
 /** Usage reports: which tables each one is read from, and how. */
 import type { Outcome } from '../../core/events.js';
 import type { UsageLine, UsageQuery } from '../../core/ports.js';
+import { MAX_NANO } from '../../api/money.js';
 import { BROKEN_OUTCOMES, REFUSED_OUTCOMES } from '../../core/failure-kind.js';
 import { DAY_MS, firstIdOf } from '../../core/usage.js';
 import type { Bind, Reader } from './database.js';
+import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
 import { type SumKind, USAGE_SUM_COUNTS, type UsageCountColumns } from './tables.js';
 
 /** @returns up to `most` lines, and one more if there are more. */
 export async function usageReport(on: Reader, query: UsageQuery, most: number): Promise<UsageLine[]> {
   const lines = new Map<string, UsageLine>();
-  for (const { sql, bind } of partsOf(query, most)) {
+  for (const { sql, bind } of partsOf(on.dialect, query, most)) {
     for (const row of await on.select<ReportRow>(sql, bind)) addLine(lines, lineOf(row));
   }
   return [...lines.values()];
@@ -24,6 +26,12 @@ export const FAILURES_BY_OUTCOME = {
   refused: requestsThat(REFUSED_OUTCOMES, 'requests - cut'),
   failed: requestsThat(BROKEN_OUTCOMES),
 };
+
+/** SQL for the sum of a column, which is 0 without rows. A cost is limited to what is exact. */
+export function summedIn({ least }: Pick<Dialect, 'least'>, column: string): string {
+  const sum = `COALESCE(SUM(${column}), 0)`;
+  return column === 'cost_nano' ? least(sum, String(MAX_NANO)) : sum;
+}
 
 interface ReportRow extends UsageCountColumns {
   token_id?: string;
@@ -39,13 +47,13 @@ interface Part {
 }
 
 /** The queries of a report. Together they cover each moment of its time exactly once. */
-function partsOf(query: UsageQuery, most: number): Part[] {
+function partsOf(dialect: Dialect, query: UsageQuery, most: number): Part[] {
   const { by, sinceMs, untilMs, projectId, tokenId } = query;
   const tellsTokens = by.has('token') || tokenId !== undefined;
   const hours = (fromMs: number, toMs: number): Part[] => {
     if (fromMs >= toMs) return [];
     const span = { ...query, sinceMs: fromMs, untilMs: toMs };
-    return [tellsTokens ? fromRows(span, most) : fromSums('project_hour', span, most)];
+    return [tellsTokens ? fromRows(dialect, span, most) : fromSums(dialect, 'project_hour', span, most)];
   };
   // One token has few hours.
   if (by.has('hour') || tokenId !== undefined) return hours(sinceMs, untilMs);
@@ -55,12 +63,12 @@ function partsOf(query: UsageQuery, most: number): Part[] {
   const days = { by, sinceMs: firstDayMs, untilMs: lastDayMs, projectId };
   return [
     ...hours(sinceMs, firstDayMs),
-    fromSums(tellsTokens ? 'token_day' : 'project_day', days, most),
+    fromSums(dialect, tellsTokens ? 'token_day' : 'project_day', days, most),
     ...hours(lastDayMs, untilMs),
   ];
 }
 
-function fromRows({ by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most: number): Part {
+function fromRows(dialect: Dialect, { by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most: number): Part {
   const where = new Conditions();
   if (tokenId !== undefined) where.and('token_id = $tokenId', { tokenId });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
@@ -70,18 +78,24 @@ function fromRows({ by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most
   } else {
     where.and('hour_ms >= $since AND hour_ms < $until', { since: sinceMs, until: untilMs });
   }
-  return { sql: summed(by, 'usage_hourly', 'hour_ms', where, FAILURES_BY_OUTCOME, most), bind: where.bind };
+  return { sql: summed(dialect, by, 'usage_hourly', 'hour_ms', where, FAILURES_BY_OUTCOME, most), bind: where.bind };
 }
 
-function fromSums(kind: SumKind, { by, sinceMs, untilMs, projectId }: UsageQuery, most: number): Part {
+function fromSums(
+  dialect: Dialect,
+  kind: SumKind,
+  { by, sinceMs, untilMs, projectId }: UsageQuery,
+  most: number,
+): Part {
   const where = new Conditions()
     .and('kind = $kind', { kind })
     .and('from_ms >= $since AND from_ms < $until', { since: sinceMs, until: untilMs });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
-  return { sql: summed(by, 'usage_sums', 'from_ms', where, {}, most), bind: where.bind };
+  return { sql: summed(dialect, by, 'usage_sums', 'from_ms', where, {}, most), bind: where.bind };
 }
 
 function summed(
+  dialect: Dialect,
   by: UsageQuery['by'],
   table: string,
   time: string,
@@ -99,8 +113,7 @@ function summed(
   const sums = { ...Object.fromEntries(USAGE_SUM_COUNTS.names.map((count) => [count, count])), ...counts };
   const shown = [
     ...Object.entries(columns).map(([name, column]) => `${column} AS ${name}`),
-    // Without rows, SUM returns NULL.
-    ...Object.entries(sums).map(([name, column]) => `COALESCE(SUM(${column}), 0) AS ${name}`),
+    ...Object.entries(sums).map(([name, column]) => `${summedIn(dialect, column)} AS ${name}`),
   ];
   const groups = Object.values(columns);
   const grouped = groups.length === 0 ? '' : `GROUP BY ${groups.join(', ')} LIMIT ${most + 1}`;

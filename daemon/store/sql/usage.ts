@@ -21,6 +21,7 @@ import {
   type UsageRow,
   type UsageStore,
 } from '../../core/ports.js';
+import { addedNano, MAX_NANO } from '../../api/money.js';
 import { BROKEN_OUTCOMES, REFUSED_OUTCOMES } from '../../core/failure-kind.js';
 import { DAY_MS, firstIdOf } from '../../core/usage.js';
 import type { SqlTransaction, Database } from './database.js';
@@ -48,6 +49,8 @@ import { topOfUsage } from './top.js';
 import { usageReport } from './usage-report.js';
 
 const DELETE_BATCH = 1_000;
+// Providers may report any costs, and a sum that does not fit the column could not be written.
+const LIMITS = { cost_nano: MAX_NANO };
 // Statements are compiled once per number of rows. With two different numbers there is little to compile and little to send.
 const ROWS_PER_STATEMENT = 40;
 
@@ -64,16 +67,16 @@ export class SqlUsage implements UsageStore {
       if (seq === 1) await tx.execute('DELETE FROM usage_flushes WHERE flushed_at < $old', { old: nowMs - DAY_MS });
       const { upsertAdd } = tx.dialect;
       await addAll(hoursOf(rows), (some) =>
-        USAGE_HOURLY.insertAll(tx, some, upsertAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names)),
+        USAGE_HOURLY.insertAll(tx, some, upsertAdd('usage_hourly', ['id'], USAGE_HOUR_COUNTS.names, LIMITS)),
       );
       await addAll(sumsOf(rows), (some) =>
-        USAGE_SUMS.insertAll(tx, some, upsertAdd('usage_sums', USAGE_SUM_KEY.names, USAGE_SUM_COUNTS.names)),
+        USAGE_SUMS.insertAll(tx, some, upsertAdd('usage_sums', USAGE_SUM_KEY.names, USAGE_SUM_COUNTS.names, LIMITS)),
       );
       await addAll(minutesOf(rows), (some) =>
         USAGE_MINUTES.insertAll(
           tx,
           some,
-          upsertAdd('usage_minutes', USAGE_MINUTE_KEY.names, USAGE_MINUTE_COUNTS.names),
+          upsertAdd('usage_minutes', USAGE_MINUTE_KEY.names, USAGE_MINUTE_COUNTS.names, LIMITS),
         ),
       );
       await addAll(causesOf(rows), (some) =>
@@ -240,7 +243,8 @@ function addTo<Count extends string, Row extends Record<Count, number>>(
   counts: readonly Count[],
 ): void {
   const known: Record<Count, number> | undefined = rows.get(key);
-  if (known) for (const count of counts) known[count] += row[count];
+  // No count reaches what a cost is limited to.
+  if (known) for (const count of counts) known[count] = addedNano(known[count], row[count]);
   else rows.set(key, row);
 }
 

@@ -100,6 +100,27 @@ describe('the top rows', () => {
     });
   }
 
+  it('are sorted by what they cost, and say of how many requests that is unknown', async () => {
+    const [dear, unknown] = [await another('dear'), await another('unknown')];
+    await chat();
+    const [ended] = scene.daemon.ended;
+    const add = ({ id, project_id }: { id: string; project_id: string }, costNano: number | null) => {
+      scene.daemon.daemon.usage.record({ ...ended!, tokenId: id, projectId: project_id, costNano });
+    };
+    for (const nano of [1, 1_250_000_000, null]) add(dear, nano);
+    for (const nano of [null, null, null, null]) add(unknown, nano);
+    add(scene.token, 999_999_999);
+    for (const window of ['5m', '1h', '24h']) {
+      const { rows, total } = await top(`sort=cost&window=${window}`);
+      expect(rows.map((row) => [row.token_id, row.cost_usd, row.unpriced_requests])).to.deep.equal([
+        [dear.id, '1.250000001', 1],
+        [scene.token.id, '0.999999999', 0],
+        [unknown.id, null, 4],
+      ]);
+      expect(total).to.include({ cost_usd: '2.25', unpriced_requests: 5 });
+    }
+  });
+
   it('leave a window with their last step', async () => {
     await chat();
     scene.daemon.clock.advance(4 * MINUTE_MS);

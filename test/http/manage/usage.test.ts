@@ -9,6 +9,7 @@ import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { SOME_REQUEST } from '../../support/request-follower.js';
 import { ModelNames } from '../../../daemon/core/model-names.js';
 import type { UsageStore } from '../../../daemon/core/ports.js';
+import { type Cost, MAX_NANO, sumOfCosts, usdOf } from '../../../daemon/api/money.js';
 import { UsageStatistics } from '../../../daemon/core/usage.js';
 import { silent } from '../../support/cache-model/instance.js';
 import type { SqliteDatabase } from '../../../daemon/store/sql/sqlite-database.js';
@@ -27,6 +28,8 @@ const NONE = {
   completion_tokens: 0,
   cache_read_tokens: 0,
   cache_write_tokens: 0,
+  cost_usd: '0.00',
+  unpriced_requests: 0,
 };
 
 /** What was read from a response without a prompt cache. */
@@ -515,13 +518,37 @@ describe('usage over time', () => {
     ).map(({ token_id }) => token_id);
   const requests = async (query: string) => (await report(daemon, query)).map((line) => Number(line.requests));
 
+  it('says what is known of the cost: 0 if nothing was to be paid, and null if it is unknown', async () => {
+    const costs: Record<string, (number | null)[]> = {
+      free: [0, 0],
+      unknown: [null, 0, null],
+      known: [1, 2_500_000_000],
+      both: [123_456_789, null],
+      more: [MAX_NANO, MAX_NANO, 1],
+    };
+    for (const [model, known] of Object.entries(costs))
+      for (const costNano of known) keep(DAY - 5, { model, costNano });
+    const lines = await report(daemon, `by=model&${span(DAY - DAY_MS, DAY)}`);
+    expect(lines.map((it) => [it.model, it.cost_usd, it.unpriced_requests])).to.have.deep.members([
+      ['free', '0.00', 0],
+      ['unknown', null, 2],
+      ['known', '2.500000001', 0],
+      ['both', '0.123456789', 1],
+      ['more', '9000000.00', 0],
+    ]);
+    expect(await report(daemon, span(DAY - DAY_MS, DAY))).to.deep.include.members([
+      { ...NONE, requests: 12, prompt_tokens: 24, completion_tokens: 12, cost_usd: '9000000.00', unpriced_requests: 3 },
+    ]);
+  });
+
   it('has the same sums by hour and by day', async () => {
     const from = DAY - 2 * DAY_MS;
     for (let hour = 0; hour < 48; hour++) {
       for (const tokenId of ['t1', 't2']) {
         for (const model of ['m1', 'm2']) {
-          keep(from + hour * HOUR_MS + 5, { tokenId, model });
-          keep(from + hour * HOUR_MS + 6, { tokenId, model, outcome: 'timeout', code: 'upstream_timeout' });
+          keep(from + hour * HOUR_MS + 5, { tokenId, model, costNano: 1_500_000_001 });
+          const cut = { outcome: 'timeout', code: 'upstream_timeout', costNano: null };
+          keep(from + hour * HOUR_MS + 6, { tokenId, model, ...cut });
         }
       }
     }
@@ -544,6 +571,8 @@ describe('usage over time', () => {
         failed: hours * 4,
         prompt_tokens: hours * 16,
         completion_tokens: hours * 8,
+        cost_usd: usdOf(hours * 4 * 1_500_000_001),
+        unpriced_requests: hours * 4,
       };
       expect(await report(daemon, query), query).to.deep.equal([line]);
       for (const by of [
@@ -559,7 +588,8 @@ describe('usage over time', () => {
         const lines = await report(daemon, `by=${by}&${query}`);
         const sum = (name: keyof typeof NONE) => lines.reduce((all, each) => all + Number(each[name]), 0);
         const sums = Object.fromEntries(Object.keys(NONE).map((name) => [name, sum(name as keyof typeof NONE)]));
-        expect(sums, `${by} ${query}`).to.deep.equal(line);
+        const costs = sumOfCosts(lines as unknown as Cost[]);
+        expect({ ...sums, ...costs }, `${by} ${query}`).to.deep.equal(line);
       }
       expect(await requests(`by=token&token_id=t1&${query}`)).to.deep.equal([hours * 4]);
       expect(await requests(`token_id=t1&project_id=p&${query}`)).to.deep.equal([hours * 4]);

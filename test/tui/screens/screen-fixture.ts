@@ -226,6 +226,8 @@ export const usageLine = (hoursAgo: number, requests: number, fields: Partial<Wi
   completion_tokens: requests * 120,
   cache_read_tokens: 0,
   cache_write_tokens: 0,
+  cost_usd: '0.00',
+  unpriced_requests: 0,
   ...fields,
 });
 

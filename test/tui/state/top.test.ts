@@ -65,9 +65,19 @@ describe('the Top screen', () => {
     expect(names(it)).to.deep.equal(['name-2', 'name-1', 'name-0']);
     expect(names(it.press('s'))).to.deep.equal(['name-0', 'name-2', 'name-1']);
     expect(names(it.press('S'))).to.deep.equal(['name-1', 'name-2', 'name-0']);
-    const orders = Array.from({ length: 8 }, () => it.press('s').state.top.orders.token);
-    expect(orders).to.deep.equal(['p50', 'p95', 'last_used', 'name', 'project', 'requests', 'errors', 'tokens']);
-    expect(names(it.press('s', 's'))).to.deep.equal(['name-2', 'name-1', 'name-0']);
+    const orders = Array.from({ length: 9 }, () => it.press('s').state.top.orders.token);
+    expect(orders).to.deep.equal([
+      'cost',
+      'p50',
+      'p95',
+      'last_used',
+      'name',
+      'project',
+      'requests',
+      'errors',
+      'tokens',
+    ]);
+    expect(names(it.press('s', 's', 's'))).to.deep.equal(['name-2', 'name-1', 'name-0']);
     expect(names(it.press('s', 's'))).to.deep.equal(['name-0', 'name-1', 'name-2']);
   });
 
