@@ -6,6 +6,8 @@ import { AuditLog } from '../core/audit-log.js';
 import { Batches } from '../core/batches.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
+import { Costs } from '../core/cost/costs.js';
+import { PriceBook } from '../core/cost/prices.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { Limiter } from '../core/limiter.js';
 import { KNOWN_IN_REDIS_WITHIN_MS, LimitShares } from '../core/limit-shares.js';
@@ -45,6 +47,7 @@ export interface Core {
   auditLog: AuditLog;
   batches: Batches;
   rateLimits: RateLimits;
+  costs: Costs;
   /** Where the limits of tokens and projects are counted. */
   limits: LimitStore;
   limiter: Limiter;
@@ -118,6 +121,7 @@ export async function buildCore(
     onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
   });
   const isReady = () => readiness.isDatabaseReady;
+  const costs = new Costs(new PriceBook([], []), settings.upstreamBaseUrl.href);
   const retentionMs = settings.usageRetentionMs;
   const models = new ModelNames();
   const usage = new UsageStatistics({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });
@@ -220,6 +224,7 @@ export async function buildCore(
     auditLog,
     batches,
     rateLimits,
+    costs,
     limits,
     limiter,
     sharedLimits,

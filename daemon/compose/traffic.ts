@@ -57,7 +57,7 @@ export async function buildTraffic(
 ): Promise<Traffic> {
   const { settings, live, log, clock, daemonId, heap, memory, link } = context;
   const { maxRequestBytes, proxyPrefixes } = settings;
-  const { admission, rateLimits, cache, readiness } = core;
+  const { admission, rateLimits, costs, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
   const bounds = new MemoryBounds(clock, memory);
   const upstreams = new Upstreams(
@@ -94,6 +94,7 @@ export async function buildTraffic(
   const shared = {
     admission,
     rateLimits,
+    costs,
     addressOf,
     unreadResponses: bounds.unreadResponses,
     memory,

@@ -1,4 +1,5 @@
 import type { MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
+import { pricedProviderOf } from './cost/priced-providers.js';
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
 import type { Policy } from './policy/policy.js';
 import type { HeldClaim, KnownToken, LimitedScope } from './ports.js';
@@ -15,6 +16,8 @@ export interface AccountSnapshot extends KnownToken {
   expiresAt: string | null;
   /** Computed on first use because every cache lookup needs it. */
   upstreamDigest: string | null;
+  /** The provider whose prices are valid, found on first use; null if it is not known, or the project has no base URL of its own. */
+  pricedProvider: string | null | undefined;
   /** What limits the token; null if nothing does. */
   scopes: readonly LimitedScope[] | null;
 }
@@ -194,6 +197,15 @@ export class Pass extends LinkedSetMember {
     return (this.#known.upstreamDigest ??= digestOf(
       this.upstreamBaseUrl === null ? this.upstreamKey : `${this.upstreamKey} ${this.upstreamBaseUrl}`,
     ));
+  }
+
+  /** The provider of `upstreamBaseUrl` whose prices are valid; null if it is not known. */
+  get pricedProvider(): string | null {
+    if (this.#known.pricedProvider === undefined) {
+      const { upstreamBaseUrl: baseUrl, upstreamAuth: auth } = this;
+      this.#known.pricedProvider = baseUrl === null ? null : pricedProviderOf(baseUrl, auth);
+    }
+    return this.#known.pricedProvider;
   }
 
   /** In ms since the epoch. */

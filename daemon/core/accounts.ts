@@ -200,6 +200,7 @@ export class Accounts {
       recheckAtMs: readAtMs + RECHECK_AFTER_MS,
       expiresAt: null,
       upstreamDigest: null,
+      pricedProvider: undefined,
       scopes: scopesOf(found),
     };
   }

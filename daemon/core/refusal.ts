@@ -95,6 +95,8 @@ export interface RefusalDetails {
   allowed?: readonly string[];
   /** The budget that the request does not fit. */
   budget?: BudgetShortage;
+  /** The whole request may have reached the provider, which may bill it although there is no response. */
+  mayBeBilled?: boolean;
   /** What the client can do about it, in a phrase that continues the message. */
   hint?: string;
   /** Why a token is no longer valid. Set only for a client that presented the correct secret. */
@@ -118,6 +120,7 @@ export class Refusal extends Error {
   readonly rateLimit: RateLimitState | undefined;
   readonly allowed: readonly string[] | undefined;
   readonly budget: BudgetShortage | undefined;
+  readonly mayBeBilled: boolean;
   readonly hint: string | undefined;
   readonly tokenIs: 'expired' | 'revoked' | undefined;
 
@@ -133,6 +136,7 @@ export class Refusal extends Error {
     this.rateLimit = details.rateLimit;
     this.allowed = details.allowed;
     this.budget = details.budget;
+    this.mayBeBilled = details.mayBeBilled ?? false;
     this.hint = details.hint;
     this.tokenIs = details.tokenIs;
   }

@@ -5,6 +5,7 @@
 import { brotliCompressSync, constants, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { ContentReaders } from '../../daemon/core/content/content-reader.js';
+import { modelUsageOf } from '../../daemon/core/content/token-counts.js';
 import type { ModelUsage } from '../../daemon/core/events.js';
 import { openDecoder } from '../../daemon/http/proxy/decoding.js';
 
@@ -424,7 +425,7 @@ function read(dialect: Dialect, pieces: readonly Buffer[], coding: string | null
     ...{ isServed: true, method: 'POST', target: dialect.path },
     ...{ requestType: () => 'application/json', upstreamKey: null },
   });
-  return { model, usage };
+  return { model, usage: modelUsageOf(usage) };
 }
 
 describe('the usage of each provider', () => {

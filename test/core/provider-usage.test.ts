@@ -2,6 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { ContentReaders } from '../../daemon/core/content/content-reader.js';
+import { modelUsageOf } from '../../daemon/core/content/token-counts.js';
 import type { ContentFacts, ModelUsage } from '../../daemon/core/events.js';
 import { openDecoder } from '../../daemon/http/proxy/decoding.js';
 
@@ -16,13 +17,14 @@ function factsOf({ type, coding, target = '/v1/x', pieces }: Answer): ContentFac
   const reader = new ContentReaders({ openDecoder, clock: { monotonic: () => 0 }, maxCaptured: null }).begin('p');
   reader.responseStarted(type, coding ?? null);
   for (const piece of pieces) reader.piece(piece);
-  return reader.facts({
+  const facts = reader.facts({
     isServed: true,
     method: 'POST',
     requestType: () => 'application/json',
     target,
     upstreamKey: null,
   });
+  return { ...facts, usage: modelUsageOf(facts.usage) };
 }
 
 const used = (

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { randomInt } from 'node:crypto';
 import { expect } from 'chai';
 import { ProviderMessages } from '../../daemon/core/content/provider-messages.js';
-import { addedUsage } from '../../daemon/core/content/token-counts.js';
-import type { ModelUsage } from '../../daemon/core/events.js';
+import { addedUsage, modelUsageOf } from '../../daemon/core/content/token-counts.js';
+import type { DetailedUsage, ModelUsage } from '../../daemon/core/events.js';
 import { FrameReader } from '../../daemon/http/proxy/websocket-frames.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
 import { frameOf } from '../support/frames.js';
@@ -125,14 +125,14 @@ describe('the record of a realtime connection', () => {
 
 describe('a reader of the messages of a provider', () => {
   const newReader = () => {
-    let usage: ModelUsage | null = null;
+    let usage: DetailedUsage | null = null;
     const messages = new ProviderMessages((message) => (usage = addedUsage(usage, message.usage)));
     const frames = new FrameReader(false, messages);
     return {
       read: (chunk: Buffer) => {
         for (let at = 0; at < chunk.length && !frames.isMalformed;) at = frames.read(chunk, at);
       },
-      usage: () => usage,
+      usage: () => modelUsageOf(usage),
     };
   };
   const usageOf = (bytes: Buffer, pieceSize: () => number) => {

@@ -8,7 +8,7 @@
  * **Cached responses** used no tokens, whatever usage the provider reported when it generated them. Nor did responses that are only
  * retrieved (runs-model.ts).
  */
-import type { ModelUsage } from '../events.js';
+import type { DetailedUsage } from '../events.js';
 import { fieldsOf } from '../cache/field-values.js';
 import type { Clock, StoredResponse } from '../ports.js';
 import { BodyCapture, type CaptureContext } from './body-capture.js';
@@ -20,7 +20,7 @@ import { JsonScanner } from './json-scanner.js';
 import type { Readings } from './readings.js';
 import { RequestedModel } from './requested-model.js';
 import { BODY_MEMBERS } from './response-members.js';
-import { runsModel } from './runs-model.js';
+import { onlyStores, runsModel, withoutQuery } from './runs-model.js';
 import { usageOf } from './token-counts.js';
 
 export interface ContentOptions {
@@ -166,11 +166,14 @@ export class ContentReader {
     this.#finish();
     if (this.#compressed?.hasFailed === true)
       this.#capture?.notDecoded(this.#compressed.coding, this.#compressed.bytes);
-    const ranModel = !this.#isFromCache && runsModel(context.method ?? '', context.target ?? '');
+    const { method = '', target = '' } = context;
+    const ranModel = !this.#isFromCache && runsModel(method, target);
+    const usage = ranModel ? this.#usage() : null;
     return {
       // A refused request is not searched: it must not cause more work.
       model: context.isServed ? this.#modelShown(context) : null,
-      usage: ranModel ? this.#usage() : null,
+      usage,
+      ranModel: ranModel && (usage !== null || !onlyStores(withoutQuery(target))),
       error: ranModel ? this.#error(context) : null,
       requestBody: this.#requested.shown(context),
       responseBody: this.#capture?.responseBody(context) ?? null,
@@ -201,7 +204,7 @@ export class ContentReader {
     return this.#json && BODY_MEMBERS.modelIn(this.#json);
   }
 
-  #usage(): ModelUsage | null {
+  #usage(): DetailedUsage | null {
     // What was decoded before it failed is only a part.
     if (this.#compressed?.hasFailed === true) return null;
     if (this.#events) return this.#events.usage;

@@ -5,7 +5,7 @@
  * scanned: events are separated by empty lines, lines may end with LF, CR or CRLF, and a chunk may end anywhere. Nothing of an event is
  * buffered, unless its data is captured.
  */
-import type { ModelUsage } from '../events.js';
+import type { DetailedUsage } from '../events.js';
 import { BoundedBytes } from './bounded-bytes.js';
 import { JsonScanner } from './json-scanner.js';
 import { mattersIn, MAYBE_USAGE, NOTHING } from './may-matter.js';
@@ -66,7 +66,7 @@ export class EventStreamReader {
   }
 
   /** The usage reported, once the stream has ended. */
-  get usage(): ModelUsage | null {
+  get usage(): DetailedUsage | null {
     return this.#reported && usageOf(this.#reported);
   }
 

@@ -4,7 +4,7 @@
  * A connection may have any number of messages, however small, so nothing is allocated for those that can say none of this: they are
  * passed over. The others are scanned where they are.
  */
-import type { ModelUsage } from '../events.js';
+import type { DetailedUsage } from '../events.js';
 import { JsonScanner } from './json-scanner.js';
 import { MESSAGE_MEMBERS, MODEL_TURN, TURN_COMPLETE } from './response-members.js';
 import { usageOf } from './token-counts.js';
@@ -20,7 +20,7 @@ export interface ProviderMessage {
   isError: boolean;
   model: string | null;
   /** What a response or a transcription has used. */
-  usage: ModelUsage | null;
+  usage: DetailedUsage | null;
   /** Code of the reported error. It may contain a secret. */
   error: string | null;
 }

@@ -1,10 +1,13 @@
-import type { ContentFacts } from '../events.js';
+import type { ContentFacts, DetailedUsage } from '../events.js';
 import { NO_CONTENT_FACTS } from '../events.js';
 
 /** What was read from the bodies of a request and its response, with what decides how the request ended. */
 export interface Readings extends ContentFacts {
+  usage: DetailedUsage | null;
+  /** The request ran a model, unless the provider refused it: it was no read, and the response is not from the cache. */
+  ranModel: boolean;
   /** Code of the error that the provider reported in a response with status 200; null if it did not. */
   error: string | null;
 }
 
-export const NO_READINGS: Readings = { ...NO_CONTENT_FACTS, error: null };
+export const NO_READINGS: Readings = { ...NO_CONTENT_FACTS, usage: null, ranModel: false, error: null };

@@ -31,7 +31,19 @@ export function runsModel(method: string, target: string): boolean {
   return CONTINUES_RUN.test(path) || (!IS_STORED.test(path) && !COUNTS_TOKENS.test(path));
 }
 
-function withoutQuery(target: string): string {
+/** POST to what stores something. All that is not known may run a model. */
+const STORES = /\/(?:files|uploads|vector_stores|conversations)(?:\/|$)/;
+const THREADS = /\/threads(?:\/[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
+
+/**
+ * Whether a POST only stores something. What follows a colon is a method of what is stored, and may run a model.
+ *
+ * @param path without its query.
+ */
+export const onlyStores = (path: string): boolean =>
+  STORES.test(path.slice(path.lastIndexOf(':') + 1)) || THREADS.test(path);
+
+export function withoutQuery(target: string): string {
   const query = target.indexOf('?');
   return query === -1 ? target : target.slice(0, query);
 }

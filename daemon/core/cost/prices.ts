@@ -48,14 +48,14 @@ export type PriceSource = 'file' | 'shipped';
 export interface WrittenAmounts {
   input?: string;
   output?: string;
-  cache_read?: string;
-  cache_write?: string;
-  cache_write_1h?: string;
+  cacheRead?: string;
+  cacheWrite?: string;
+  cacheWrite1h?: string;
   reasoning?: string;
-  audio_input?: string;
-  audio_output?: string;
+  audioInput?: string;
+  audioOutput?: string;
   /** In USD. */
-  per_request?: string;
+  perRequest?: string;
 }
 
 /** An entry as it is written. Without `input`, it says that the price of the model cannot be counted in tokens. */
@@ -63,12 +63,12 @@ export interface WrittenPrice extends WrittenAmounts {
   /** Names or patterns. */
   model: string | readonly string[];
   provider?: string;
-  max_output?: number;
+  maxOutput?: number;
   context?: number;
-  part_tokens?: number;
-  tiers?: readonly ({ above_input_tokens: number } & WrittenAmounts)[];
+  partTokens?: number;
+  tiers?: readonly ({ aboveInputTokens: number } & WrittenAmounts)[];
   /** A day, such as `2026-12-01`: it begins at midnight UTC. */
-  valid_from?: string;
+  validFrom?: string;
 }
 
 /** An entry for one name or pattern. */
@@ -164,7 +164,7 @@ class Source {
   constructor(source: PriceSource, list: readonly WrittenPrice[]) {
     const changesMs = new Set<number>();
     for (const written of list) {
-      const validFromMs = written.valid_from === undefined ? -Infinity : Date.parse(written.valid_from);
+      const validFromMs = written.validFrom === undefined ? -Infinity : Date.parse(written.validFrom);
       if (validFromMs !== -Infinity) changesMs.add(validFromMs);
       const group = this.#groupOf(written.provider ?? null);
       for (const name of typeof written.model === 'string' ? [written.model] : written.model) {
@@ -283,12 +283,12 @@ function priceOf({ model, written, source, validFromMs }: Entry): Price | null {
     provider: written.provider ?? null,
     source,
     ...amountsOf(written),
-    maxOutput: written.max_output ?? null,
+    maxOutput: written.maxOutput ?? null,
     context: written.context ?? null,
-    partTokens: written.part_tokens ?? null,
+    partTokens: written.partTokens ?? null,
     // What a tier leaves out is as in its entry.
     tiers: (written.tiers ?? [])
-      .map((tier) => ({ aboveInputTokens: tier.above_input_tokens, ...amountsOf({ ...written, ...tier }) }))
+      .map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, ...amountsOf({ ...written, ...tier }) }))
       .sort((one, other) => one.aboveInputTokens - other.aboveInputTokens),
     validFromMs: validFromMs === -Infinity ? null : validFromMs,
   };
@@ -297,13 +297,13 @@ function priceOf({ model, written, source, validFromMs }: Entry): Price | null {
 const amountsOf = (written: WrittenAmounts): Amounts => ({
   input: picoPerToken(written.input ?? '0'),
   output: picoPerToken(written.output ?? '0'),
-  cacheRead: optional(written.cache_read),
-  cacheWrite: optional(written.cache_write),
-  cacheWrite1h: optional(written.cache_write_1h),
+  cacheRead: optional(written.cacheRead),
+  cacheWrite: optional(written.cacheWrite),
+  cacheWrite1h: optional(written.cacheWrite1h),
   reasoning: optional(written.reasoning),
-  audioInput: optional(written.audio_input),
-  audioOutput: optional(written.audio_output),
-  perRequest: scaled(written.per_request ?? '0', PICO_PLACES),
+  audioInput: optional(written.audioInput),
+  audioOutput: optional(written.audioOutput),
+  perRequest: scaled(written.perRequest ?? '0', PICO_PLACES),
 });
 
 /** Places after the point. A pico-USD per token is 0.000001 USD per million tokens. */

@@ -4,7 +4,7 @@
  * A path is compared in each form that a server may take it for: as it was sent, and decoded once, twice and three times.
  */
 import { ROUTE_PRESETS, type RoutePreset } from '../../api/vocabulary.js';
-import { runsModel } from '../content/runs-model.js';
+import { onlyStores, runsModel } from '../content/runs-model.js';
 import { percentDecodedForms } from '../percent.js';
 import { Pattern } from './pattern.js';
 
@@ -48,20 +48,13 @@ export class Route {
       return { path: form, escape, presets: presetsOf(asked, form, escape) };
     });
     this.takesBackground = forms.some((form) => isResponses(form) || isInteractions(form));
-    this.mustNameModel = !isHandshake && forms.some((form) => runsModel(method, form) && !runsNone(form));
+    this.mustNameModel = !isHandshake && forms.some((form) => runsModel(method, form) && !onlyStores(form));
     // On the WebSocket of the Responses API each message names its model.
     this.isUncheckable = isHandshake
       ? !forms.every(isResponses)
       : this.forms.some(({ escape }) => escape?.isUncheckable === true);
   }
 }
-
-/** POST to what runs no model. All that is not known may run one. */
-const STORES = /\/(?:files|uploads|vector_stores|conversations)(?:\/|$)/;
-const THREADS = /\/threads(?:\/[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
-
-/** What follows a colon is a method of what is stored, and may run one. */
-const runsNone = (form: string) => STORES.test(form.slice(form.lastIndexOf(':') + 1)) || THREADS.test(form);
 
 interface RoutePattern {
   /** Null: any. */

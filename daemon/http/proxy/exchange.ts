@@ -399,7 +399,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
   upstreamTimedOut(): void {
     // If the client is the one that stalls (it does not read), an error response would not reach it either.
     if (this.clientResponse.isUnread) this.destroy('client_closed');
-    else this.#upstream?.fail(new Refusal('upstream_timeout', 'upstream timed out'));
+    else this.#upstream?.fail(new Refusal('upstream_timeout', 'upstream timed out', { mayBeBilled: true }));
   }
 
   // ---- ways to end

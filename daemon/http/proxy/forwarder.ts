@@ -324,13 +324,13 @@ function exceedsHeaderLimit(rawHeaders: readonly Buffer[]): boolean {
 }
 
 export const malformed = (cause?: unknown) =>
-  new Refusal('upstream_malformed', 'upstream answered malformed', { cause });
+  new Refusal('upstream_malformed', 'upstream answered malformed', { cause, mayBeBilled: true });
 
 const closedWithoutResponse = (cause: unknown) =>
   new Refusal(
     'upstream_unreachable',
     'the provider closed the connection before it responded; the request may have been received',
-    { cause },
+    { cause, mayBeBilled: true },
   );
 
 /** Converts an error of undici for the client. Text of the upstream stays in the cause. */

@@ -6,7 +6,15 @@ import type { ContentReader } from '../../core/content/content-reader.js';
 import type { CaptureContext } from '../../core/content/body-capture.js';
 import { maskedErrorCode, maskedModelName } from '../../core/content/facts.js';
 import { NO_READINGS, type Readings } from '../../core/content/readings.js';
-import { type ModelUsage, NO_CONTENT_FACTS, type Outcome, type RequestEnded } from '../../core/events.js';
+import { modelUsageOf } from '../../core/content/token-counts.js';
+import type { Costs } from '../../core/cost/costs.js';
+import {
+  type DetailedUsage,
+  type ModelUsage,
+  NO_CONTENT_FACTS,
+  type Outcome,
+  type RequestEnded,
+} from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import { type KnownSubject, type Refusal, sentenceOf } from '../../core/refusal.js';
 import { withoutSecrets } from '../../core/masking.js';
@@ -23,6 +31,7 @@ export interface RecordOptions {
   admission: Pick<Admission, 'finish' | 'settleTokens'>;
   addressOf: AddressOf;
   clock: Clock;
+  costs: Pick<Costs, 'costOf'>;
   scheduler: Pick<Scheduler, 'atEndOfTurn' | 'publish'>;
   /** `cause` is the error that caused the failure, for the log. */
   onEnded: (ended: RequestEnded, cause: unknown) => void;
@@ -44,7 +53,7 @@ export interface ConnectionPart {
   error: string | null;
   model: string | null;
   isModelAnswered: boolean;
-  usage: ModelUsage | null;
+  usage: DetailedUsage | null;
   bytesIn: number;
   bytesOut: number;
 }
@@ -84,6 +93,8 @@ export class RequestRecord implements Completed {
   #clientIp: string | null = null;
   #code: string | null = null;
   #problem: string | null = null;
+  /** It was refused, and the provider cannot have billed it. */
+  #isUnbilled = false;
   /** Two clocks: `#endedAtMs` is monotonic, `#timeMs` counts from the epoch. */
   #endedAtMs = 0;
   #timeMs = 0;
@@ -120,6 +131,7 @@ export class RequestRecord implements Completed {
     this.cause = refusal.cause;
     this.#code = codeOf(refusal);
     this.#problem = sentenceOf(refusal);
+    this.#isUnbilled = !refusal.mayBeBilled;
   }
 
   /** For the client, if its token ends soon. */
@@ -156,17 +168,30 @@ export class RequestRecord implements Completed {
       target: req.url,
       upstreamKey: this.pass?.upstreamKey ?? null,
     });
-    const { model, usage, requestBody, responseBody, error } = read ?? NO_READINGS;
+    const { model, usage, ranModel, requestBody, responseBody, error } = read ?? NO_READINGS;
     if (this.isRecordedInParts && usage === null) return;
     if (error !== null) this.#providerReportedError(error);
     this.#settle(usage);
     const ended = this.#ended();
     ended.model = model;
-    ended.usage = usage;
+    ended.usage = modelUsageOf(usage);
+    ended.costNano = ranModel ? this.#cost(model, usage) : 0;
     ended.isModelAnswered = this.content?.isModelAnswered ?? false;
     ended.requestBody = requestBody;
     ended.responseBody = responseBody;
     this.#options.onEnded(ended, this.cause);
+  }
+
+  /** What it has cost, if it ran a model: nothing if the provider refused it; null if that is not known. */
+  #cost(model: string | null, usage: DetailedUsage | null): number | null {
+    const { pass, outcome } = this;
+    if (pass === null || this.isHit || this.forwardedAtMs === null) return 0;
+    if (usage === null) {
+      const wasCut = outcome === 'revoked' || outcome === 'drained';
+      const isUnbilled = this.respondedAtMs === null ? this.#isUnbilled && !wasCut : (this.status ?? 0) >= 400;
+      if (isUnbilled) return 0;
+    }
+    return this.#options.costs.costOf(pass, model, usage, this.#timeMs);
   }
 
   /** What was refused has used nothing. Of what is cut it is not known. */
@@ -179,24 +204,31 @@ export class RequestRecord implements Completed {
 
   /** Publishes a record for a response on this connection, soon. */
   addPart({ number, startedAtMs, begunAtMs, refusal, error, model, status, ...part }: ConnectionPart): void {
-    const { admission, clock, scheduler, onEnded } = this.#options;
-    const upstreamKey = this.pass?.upstreamKey ?? null;
+    const { admission, clock, costs, scheduler, onEnded } = this.#options;
+    const { pass } = this;
+    const upstreamKey = pass?.upstreamKey ?? null;
+    const timeMs = clock.now();
+    const shownModel = maskedModelName(model, upstreamKey);
+    // Nothing is billed for what was refused, here or by the provider before the response began.
+    const isUnbilled = refusal !== undefined || (error !== null && begunAtMs === null && part.usage === null);
     const begunAfterMs = begunAtMs === null ? null : begunAtMs - startedAtMs;
-    if (this.pass?.unsettled && !refusal) admission.settleTokens(this.pass, tokensIn(part.usage));
+    if (pass?.unsettled && !refusal) admission.settleTokens(pass, tokensIn(part.usage));
     const ended: RequestEnded = {
       ...this.#ended(),
       ...part,
+      usage: modelUsageOf(part.usage),
+      costNano: isUnbilled || pass === null ? 0 : costs.costOf(pass, shownModel, part.usage, timeMs),
       outcome: refusal ? outcomeOf(refusal) : (part.outcome ?? 'ok'),
       status: status ?? PART_STATUS,
       code: refusal ? codeOf(refusal) : maskedErrorCode(error, upstreamKey),
       problem: refusal ? sentenceOf(refusal) : null,
       requestId: `${this.requestId}-${number}`,
-      timeMs: clock.now(),
+      timeMs,
       isForwarded: !refusal,
       durationMs: clock.monotonic() - startedAtMs,
       upstreamMs: begunAfterMs,
       firstByteMs: begunAfterMs,
-      model: maskedModelName(model, upstreamKey),
+      model: shownModel,
     };
     scheduler.publish({
       publish: () => {

@@ -7,7 +7,7 @@ import { NO_READINGS, type Readings } from '../../core/content/readings.js';
 import { addedUsage } from '../../core/content/token-counts.js';
 import type { BodyModels } from '../../core/policy/policy.js';
 import { mayBeResponses } from '../../core/policy/routes.js';
-import type { ModelUsage, Outcome } from '../../core/events.js';
+import type { DetailedUsage, Outcome } from '../../core/events.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import type { Refusal } from '../../core/refusal.js';
@@ -50,7 +50,7 @@ interface OpenResponse {
   begunAtMs: number | null;
   model: string | null;
   isModelAnswered: boolean;
-  usage: ModelUsage | null;
+  usage: DetailedUsage | null;
   /** Code of the error that the provider has reported. */
   error: string | null;
 }
@@ -66,6 +66,7 @@ export class WebSocketUses {
   readonly #options: UsesOptions;
   readonly #record: RequestRecord;
   readonly #isOfResponses: boolean;
+  readonly #isOfOpenAi: boolean;
   /** Whether the unit that the handshake drew belongs to no response yet. */
   #hasSpareUnit: boolean;
   /** Responses that the client asked for, each with its unit, and that have not begun, the oldest first. */
@@ -78,7 +79,7 @@ export class WebSocketUses {
   /** The model of the connection: of its target or its session. */
   #model: string | null;
   /** What the provider reported outside of a response, such as for a transcription. */
-  #usage: ModelUsage | null = null;
+  #usage: DetailedUsage | null = null;
   /** Number of records for responses. */
   #count = 0;
   /** Bytes of the connection that these have. */
@@ -97,6 +98,7 @@ export class WebSocketUses {
     this.#options = options;
     this.#record = record;
     this.#isOfResponses = isOfResponses(target);
+    this.#isOfOpenAi = reportsErrors(target);
     this.#hasSpareUnit = !this.#isOfResponses;
     const query = new URLSearchParams(target.slice(pathOf(target).length));
     this.#model = modelNameFrom(query.get('model') ?? query.get('deployment'));
@@ -307,6 +309,12 @@ export class WebSocketUses {
 
   /** What the record of the connection itself contains. */
   facts({ isServed, upstreamKey }: CaptureContext): Readings {
-    return { ...NO_READINGS, model: isServed ? maskedModelName(this.#model, upstreamKey) : null, usage: this.#usage };
+    return {
+      ...NO_READINGS,
+      model: isServed ? maskedModelName(this.#model, upstreamKey) : null,
+      usage: this.#usage,
+      // Of protocols that are not known it cannot be said what a connection without a response has cost.
+      ranModel: this.#usage !== null || (this.#hasSpareUnit && !this.#isOfOpenAi),
+    };
   }
 }

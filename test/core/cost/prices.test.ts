@@ -38,8 +38,8 @@ describe('the price book', () => {
       priced('gpt-5*', '2'),
       priced('gpt-5-mini*', '3'),
       priced('gpt-5', '4', { provider: 'azure' }),
-      priced('later', '5', { valid_from: '2026-12-01' }),
-      priced('later', '6', { valid_from: '2026-01-01' }),
+      priced('later', '5', { validFrom: '2026-12-01' }),
+      priced('later', '6', { validFrom: '2026-01-01' }),
       priced('later', '7'),
       priced('*-local-*', '0', { provider: 'ollama' }),
     ],
@@ -145,16 +145,16 @@ describe('the cost of a request', () => {
   const PRICE = priceFrom({
     input: '2',
     output: '10',
-    cache_read: '0.5',
-    cache_write: '2.5',
-    cache_write_1h: '4',
+    cacheRead: '0.5',
+    cacheWrite: '2.5',
+    cacheWrite1h: '4',
     reasoning: '12',
-    audio_input: '32',
-    audio_output: '64',
-    per_request: '0.001',
+    audioInput: '32',
+    audioOutput: '64',
+    perRequest: '0.001',
     tiers: [
-      { above_input_tokens: 200, input: '4', output: '20' },
-      { above_input_tokens: 100, input: '3' },
+      { aboveInputTokens: 200, input: '4', output: '20' },
+      { aboveInputTokens: 100, input: '3' },
     ],
   });
 
@@ -213,7 +213,7 @@ describe('the cost of a request', () => {
     expect(costOf(tiny, { ...USAGE, promptTokens: 500, completionTokens: 500 })).to.equal(1);
     expect(costOf(tiny, { ...USAGE, promptTokens: 501, completionTokens: 500 })).to.equal(2);
     expect(costOf(tiny, { ...USAGE, promptTokens: 0, completionTokens: 0 })).to.equal(0);
-    const small = priceFrom({ input: '1', output: '1', cache_read: '0' });
+    const small = priceFrom({ input: '1', output: '1', cacheRead: '0' });
     expect(costOf(small, { ...USAGE, promptTokens: 5, cacheReadTokens: 9, completionTokens: 0 })).to.equal(0);
     const dear = priceFrom({ input: '1000000', output: '1000000' });
     expect(costOf(dear, { ...USAGE, promptTokens: 1e9, completionTokens: 1e9 })).to.equal(9e15);
@@ -222,8 +222,8 @@ describe('the cost of a request', () => {
   it('is never more than the bound for its tokens', () => {
     expect(mostFor(PRICE, 100, 50)).to.equal(100 * 32_000 + 50 * 64_000 + 1_000_000);
     expect(mostFor(priceFrom({ input: '1', output: '2' }), 3, 4)).to.equal(11_000);
-    const tiers = [{ above_input_tokens: 10, input: '5', output: '50' }];
-    const tiered = priceFrom({ input: '1', output: '10', cache_write: '2', tiers });
+    const tiers = [{ aboveInputTokens: 10, input: '5', output: '50' }];
+    const tiered = priceFrom({ input: '1', output: '10', cacheWrite: '2', tiers });
     expect([10, 11].map((input) => mostFor(tiered, input, 1))).to.deep.equal([30_000, 105_000]);
     let state = 1;
     const random = (below: number) => (state = (state * 48_271) % 2_147_483_647) % below;

@@ -84,6 +84,7 @@ export class Instance {
       admission: this.admission,
       rateLimits: { countsAddresses: false, countAddress: () => undefined, countAuthenticated: () => undefined },
       addressOf: () => null,
+      costs: { costOf: () => null },
       unreadResponses: { watch: () => undefined },
       memory,
       cache: this.cache,
