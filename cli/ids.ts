@@ -8,6 +8,7 @@ import {
   MAX_PAGE_SIZE,
   MIN_ID_PREFIX,
   plainName,
+  policiesOf,
   UUID_PATTERN,
 } from '../daemon/api/vocabulary.js';
 import { shownSecret, tokensShownAs } from '../daemon/api/tokens-of-secret.js';
@@ -55,9 +56,10 @@ export async function templateIdOf(client: ManagementClient, given: string): Pro
   return onlyIdOf('token', given, areAlike ? { ...found, meant: found.meant.slice(0, 1) } : found);
 }
 
-function termsOf({ project_id, name, max_requests, allow, limits, created_at, expires_at }: WireToken): string {
+function termsOf(token: WireToken): string {
+  const { project_id, name, max_requests, created_at, expires_at } = token;
   const lifetimeMs = Date.parse(expires_at) - Date.parse(created_at);
-  return JSON.stringify([project_id, name, max_requests, allow, limits, lifetimeMs]);
+  return JSON.stringify([project_id, name, max_requests, policiesOf(token), lifetimeMs]);
 }
 
 function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<WireToken | WireProject>): string {

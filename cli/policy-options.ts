@@ -1,12 +1,23 @@
 /** The options that restrict a token or a project. */
-import type { Kind } from '../config/kinds.js';
-import { type Allow, type Limits, type Policies, ROUTE_PRESETS } from '../daemon/api/vocabulary.js';
+import { type Kind, oneOf } from '../config/kinds.js';
+import {
+  type Allow,
+  type Budget,
+  BUDGET_MODES,
+  BUDGET_PERIODS,
+  DEFAULT_BUDGET_MODE,
+  DEFAULT_BUDGET_PERIOD,
+  type Limits,
+  type Policies,
+  ROUTE_PRESETS,
+} from '../daemon/api/vocabulary.js';
 import { LIMIT_NAMES } from '../console/columns/policies.js';
 import { shellWord } from '../console/escape.js';
-import { LIMIT, MODELS, ROUTES } from '../console/columns/policy-fields.js';
+import { usage } from '../console/failure.js';
+import { BUDGET_TOKENS, BUDGET_USD, LIMIT, MODELS, ROUTES } from '../console/columns/policy-fields.js';
 import { value, type Values } from './option.js';
 
-/** Removes a list or a limit. */
+/** Removes a list, a limit or an amount. */
 const NONE = 'none';
 
 /** A kind that also accepts `none`, which is parsed as `nothing`. */
@@ -39,6 +50,26 @@ export const policyOptions = {
     limit,
     `requests that are under way at the same time; ${NONE} removes the limit`,
   ),
+  budgetUsd: value(
+    '--budget-usd <AMOUNT>',
+    orNone(BUDGET_USD, ''),
+    `budget in US dollars, such as 25 or 0.50; ${NONE} removes the amount`,
+  ),
+  budgetTokens: value(
+    '--budget-tokens <COUNT>',
+    orNone(BUDGET_TOKENS, 0),
+    `budget in model tokens, of prompts and completions together; ${NONE} removes the amount`,
+  ),
+  budgetPeriod: value(
+    '--budget-period <PERIOD>',
+    oneOf(...BUDGET_PERIODS),
+    `when the budget begins again: with each day or month in UTC, or never (${BUDGET_PERIODS.join(', ')}; default: ${DEFAULT_BUDGET_PERIOD})`,
+  ),
+  budgetMode: value(
+    '--budget-mode <MODE>',
+    oneOf(...BUDGET_MODES),
+    `hard is never exceeded, soft slightly, and shadow only reports (${BUDGET_MODES.join(', ')}; default: ${DEFAULT_BUDGET_MODE})`,
+  ),
 };
 
 type Given = Values<typeof policyOptions>;
@@ -51,16 +82,28 @@ const LIMIT_OPTIONS = {
 } as const satisfies Record<keyof Limits, keyof Given>;
 
 /** Named by messages that ask for an option. */
-export const POLICY_OPTIONS_SHOWN = '--allow-route ROUTE, --allow-model MODEL, --rpm, --tpm or --concurrent COUNT';
+export const POLICY_OPTIONS_SHOWN =
+  '--allow-route ROUTE, --allow-model MODEL, --rpm, --tpm or --concurrent COUNT, or --budget-usd AMOUNT';
+
+/** The options of the members of a budget. */
+const BUDGET_OPTIONS = {
+  usd: 'budgetUsd',
+  tokens: 'budgetTokens',
+  period: 'budgetPeriod',
+  mode: 'budgetMode',
+} as const satisfies Record<keyof Budget, keyof Given>;
+const BUDGET_MEMBERS = Object.keys(BUDGET_OPTIONS) as (keyof Budget)[];
 
 /**
- * @param before the lists and limits that stay, unless an option replaces or removes them.
+ * @param before the lists, limits and amounts that stay, unless an option replaces or removes them.
  * @returns the fields of the API; empty without any of the options.
+ * @throws {Failure} for a budget without an amount.
  */
 export function policiesIn(given: Given, before: Policies): Partial<Policies> {
   const { allowRoute, allowModel } = given;
   const isAllowGiven = allowRoute !== undefined || allowModel !== undefined;
   const isLimitGiven = LIMIT_NAMES.some((name) => given[LIMIT_OPTIONS[name]] !== undefined);
+  const isBudgetGiven = BUDGET_MEMBERS.some((member) => given[BUDGET_OPTIONS[member]] !== undefined);
   return {
     ...(isAllowGiven && {
       allow: without<Allow>(({ length }: string[]) => length === 0, {
@@ -74,7 +117,23 @@ export function policiesIn(given: Given, before: Policies): Partial<Policies> {
         Object.fromEntries(LIMIT_NAMES.map((name) => [name, given[LIMIT_OPTIONS[name]] ?? before.limits?.[name]])),
       ),
     }),
+    ...(isBudgetGiven && { budget: budgetIn(given, before.budget) }),
   };
+}
+
+/** @returns null if no amount is left. */
+function budgetIn(given: Given, before: Budget | null): Budget | null {
+  const { usd = before?.usd, tokens = before?.tokens } = { usd: given.budgetUsd, tokens: given.budgetTokens };
+  if (usd || tokens) {
+    return {
+      ...(usd && { usd }),
+      ...(tokens && { tokens }),
+      period: given.budgetPeriod ?? before?.period ?? DEFAULT_BUDGET_PERIOD,
+      mode: given.budgetMode ?? before?.mode ?? DEFAULT_BUDGET_MODE,
+    };
+  }
+  if ((given.budgetPeriod ?? given.budgetMode) === undefined) return null;
+  throw usage('a budget needs an amount', { advice: 'Add --budget-usd AMOUNT or --budget-tokens COUNT' });
 }
 
 export const hasPolicies = (given: Given): boolean =>
@@ -96,5 +155,10 @@ export function policyOptionsOf(before: Policies, after: Policies): string[] {
     ...LIMIT_NAMES.flatMap((name) =>
       option(LIMIT_OPTIONS[name], before.limits?.[name]?.toString(), after.limits?.[name]?.toString()),
     ),
+    ...option('budget-usd', before.budget?.usd, after.budget?.usd),
+    ...option('budget-tokens', before.budget?.tokens?.toString(), after.budget?.tokens?.toString()),
+    // They are removed with the amounts.
+    ...(before.budget === null ? [] : option('budget-period', before.budget.period, after.budget?.period)),
+    ...(before.budget === null ? [] : option('budget-mode', before.budget.mode, after.budget?.mode)),
   ];
 }

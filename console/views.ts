@@ -14,7 +14,7 @@ import { exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
 import { cellText, cellTint, stateShown } from './columns/cell-text.js';
-import { allowShown, limitsShown } from './columns/policies.js';
+import { allowShown, budgetShown, limitsShown, spentShown } from './columns/policies.js';
 import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
 import { type Column, isShownBy, shortTitleOf, widthsOf } from './columns/column.js';
@@ -48,6 +48,8 @@ const tokenDetails: View<WireToken>['details'] = {
   last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
   allow: ({ allow }) => allowShown(allow),
   limits: ({ limits }) => limitsShown(limits),
+  budget: ({ budget }) => budgetShown(budget),
+  spent: (token) => spentShown(token),
 };
 
 export const tokenView: View<WireToken> = {
@@ -77,6 +79,8 @@ export const projectView: View<WireProject> = {
     upstream_base_url: baseUrlShown,
     allow: ({ allow }) => allowShown(allow),
     limits: ({ limits }) => limitsShown(limits),
+    budget: ({ budget }) => budgetShown(budget),
+    spent: (project) => spentShown(project),
   },
 };
 

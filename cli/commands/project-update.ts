@@ -5,7 +5,7 @@ import { providerTitle } from '../../daemon/api/providers.js';
 import { shellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { shortId } from '../../console/columns/cell-text.js';
-import { allowShown, limitsShown } from '../../console/columns/policies.js';
+import { allowShown, budgetShown, limitsShown } from '../../console/columns/policies.js';
 import { PROJECT_CHANGED_FIELDS, projectView } from '../../console/views.js';
 import { ONE_PROJECT } from '../batch.js';
 import { acceptance, keyFile, noCheck, upstreamKey, withCheckedKey } from '../checked-key.js';
@@ -28,6 +28,10 @@ export const update = command({
     ],
     ['project update web --allow-model none', 'allow the tokens of web all models again'],
     ['project update web --rpm 600 --concurrent 20', 'limit all tokens of web together; other limits stay'],
+    [
+      'project update web --budget-usd 500 --budget-period month',
+      'let all tokens of web together spend 500 US dollars in each month',
+    ],
   ],
   argument: ONE_PROJECT,
   options: {
@@ -55,7 +59,7 @@ export const update = command({
     const key = file === undefined ? undefined : await upstreamKey(file, input);
     const client = await connect();
     const before = await client.project(await wholeIdOf(client, 'project', given));
-    // A list or limit that is not given must be the one of now.
+    // What is not given must be as it is now.
     const changes = { ...plain, ...policiesIn(options, before) };
     // What is printed as the values before is what was changed.
     const ifMatch = etagOf(before) ?? '*';
@@ -88,6 +92,8 @@ function described(before: WireProject, after: WireProject): string {
     isChanged(before.allow, after.allow) && `The tokens of ${id} (${name}) may use ${allowShown(after.allow)}.`,
     isChanged(before.limits, after.limits) &&
       `The limits of all tokens of ${id} (${name}) together are now: ${limitsShown(after.limits)}.`,
+    isChanged(before.budget, after.budget) &&
+      `The budget of all tokens of ${id} (${name}) together is now: ${budgetShown(after.budget)}.`,
   ].filter((sentence) => sentence !== false);
   return changes.length === 0 ? `Changed ${id} (${name}).` : changes.join(' ');
 }

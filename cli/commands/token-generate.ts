@@ -24,7 +24,7 @@ const options = {
   ...policyOptions,
   from: text(
     '--from <FILE>',
-    'issue a token for each row of a CSV file, or of standard input for -; its columns are named as options are: name, project, duration, max-requests, like, allow-route, allow-model, rpm, tpm, concurrent',
+    'issue a token for each row of a CSV file, or of standard input for -; its columns are named as options are: name, project, duration, max-requests, like, allow-route, allow-model, rpm, tpm, concurrent, budget-usd, budget-tokens, budget-period, budget-mode',
   ),
   startLine: value('--start-line <LINE>', integer(1, 100_000_000), 'with --from, begin with the row of this line'),
   query: text(
@@ -51,6 +51,7 @@ export const generate = command({
     ["token generate --query 'state:expired project:web' --out again.csv", 'issue expired tokens again'],
     ["token generate --allow-route inference --allow-model 'gpt-5-mini,claude-*'", 'allow only some routes and models'],
     ['token generate --rpm 60 --tpm 200000 --concurrent 4', 'limit how fast it may be used'],
+    ['token generate --budget-usd 25 --budget-period month', 'let it spend 25 US dollars in each month'],
     ['token generate -q', 'print only the secret'],
     ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],

@@ -9,12 +9,14 @@ import type { TokenCreate, WireProject, WireToken, WireTokenCreated } from '../.
 import { counted } from '../../daemon/api/formats.js';
 import {
   type Allow,
+  type Budget,
   DEFAULT_DURATION_HOURS,
   type Limits,
   NO_POLICIES,
   type Policies,
+  policiesOf,
 } from '../../daemon/api/vocabulary.js';
-import { allowShown, limitsShown } from '../../console/columns/policies.js';
+import { allowShown, budgetShown, limitsShown } from '../../console/columns/policies.js';
 import { shellWord } from '../../console/escape.js';
 import { endedBy, EXIT, Failure, failureOf, usage } from '../../console/failure.js';
 import { hoursOf, LONGEST_RECOMMENDED_HOURS, spanShown } from '../../console/span.js';
@@ -120,12 +122,13 @@ async function planOfRows({ file, rows }: ReadRows, client: ManagementClient, in
   const fallback = needsProject ? (defaultProject(invocation) ?? (await onlyActiveProject(client, output))) : undefined;
   const tokens: Planned[] = [];
   for (const { line, values, wanted } of all) {
-    let key: 'like' | 'projectId' = 'like';
+    let key: keyof RowValues = 'like';
     try {
       const template = wanted.like === undefined ? null : await known.template(wanted.like);
       key = 'projectId';
       const own = wanted.projectId ?? (template === null ? fallback : undefined);
       const project = await known.activeProject(own ?? template?.project_id ?? '');
+      key = wanted.budgetPeriod === undefined ? 'budgetMode' : 'budgetPeriod';
       tokens.push({ line, ...plannedOf(wanted, template, project, own !== undefined) });
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
@@ -158,7 +161,7 @@ function plannedOf(
       ...changes,
       ...duration,
     },
-    policies: { allow: before.allow, limits: before.limits, budget: before.budget, ...changes },
+    policies: { ...policiesOf(before), ...changes },
   };
 }
 
@@ -250,17 +253,17 @@ interface PlannedShown {
   max_requests: number | null;
   allow: Allow | null;
   limits: Limits | null;
+  budget: Budget | null;
 }
 
-const shownOf = ({ line, like, name, project, body, policies: { allow, limits } }: Planned): PlannedShown => ({
+const shownOf = ({ line, like, name, project, body, policies }: Planned): PlannedShown => ({
   line,
   like,
   name,
   project,
   lifetime: lifetimeOf(body) ?? (like === null ? `${DEFAULT_DURATION_HOURS}h` : null),
   max_requests: body.max_requests ?? (like === null ? 0 : null),
-  allow,
-  limits,
+  ...policies,
 });
 
 function lifetimeOf({ duration_hours: hours, duration_minutes: minutes }: TokenCreate): string | null {
@@ -272,7 +275,7 @@ const asBefore = (value: string | null) => value ?? 'as before';
 
 const plannedView: View<PlannedShown> = {
   idOf: ({ line, like }) => like ?? String(line),
-  fields: ['line', 'like', 'name', 'project', 'lifetime', 'max_requests', 'allow', 'limits'],
+  fields: ['line', 'like', 'name', 'project', 'lifetime', 'max_requests', 'allow', 'limits', 'budget'],
   columns: [
     { title: 'LINE', rank: 3, alignRight: true, show: ({ line }) => String(line ?? '') },
     { title: 'LIKE', rank: 2, show: ({ like }) => like?.slice(0, 8) ?? '' },
@@ -287,6 +290,7 @@ const plannedView: View<PlannedShown> = {
     },
     { title: 'ALLOWS', rank: 4, shrinks: true, show: ({ allow }) => allowShown(allow) },
     { title: 'LIMITS', rank: 4, shrinks: true, show: ({ limits }) => limitsShown(limits) },
+    { title: 'BUDGET', rank: 4, shrinks: true, show: ({ budget }) => budgetShown(budget) },
   ],
 };
 

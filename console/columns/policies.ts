@@ -1,5 +1,7 @@
 /** What restricts a token or a project, in words. */
+import type { WireToken } from '../../daemon/api/contract.js';
 import { counted, exact } from '../../daemon/api/formats.js';
+import { nanoOf, usdShown } from '../../daemon/api/money.js';
 import type { Allow, Budget, BudgetMode, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
 
 /** Such as `routes inference; models gpt-5-mini, claude-*`. */
@@ -80,3 +82,31 @@ export function atLimitShown({ mode, period }: Budget): string {
       return 'nothing is refused; an event reports what would be';
   }
 }
+
+/** A token or a project, or what its holder is told about it. */
+export type Spender = Pick<WireToken, 'budget' | 'spent'>;
+
+const PERIOD_NAMES = { none: '', day: ' today', month: ' this month' } as const satisfies Record<BudgetPeriod, string>;
+
+/** Such as `$12.35 and 1,204,310 model tokens this month, $0.05 reserved, 2 requests of unknown cost`. */
+export function spentShown({ budget, spent }: Spender): string {
+  const { usd, tokens, reserved_usd: reserved, unpriced_requests: unpriced } = spent;
+  const more = [
+    ...(nanoOf(reserved) === 0 ? [] : [`${usdShown(reserved)} reserved`]),
+    ...(unpriced === 0 ? [] : [`${counted(unpriced, 'request')} of unknown cost`]),
+  ];
+  const sum = `${usdShown(usd)} and ${counted(tokens, 'model token')}${PERIOD_NAMES[budget?.period ?? 'none']}`;
+  return [sum, ...more].join(', ');
+}
+
+/** What is left of the scarcer unit of a budget, from 0 to 1; null without a budget. What is reserved is not left. */
+export function shareLeft({ budget, spent }: Spender): number | null {
+  if (budget === null) return null;
+  const shares = [
+    budget.usd === undefined ? 1 : 1 - (nano(spent.usd) + nano(spent.reserved_usd)) / nano(budget.usd),
+    budget.tokens === undefined ? 1 : 1 - spent.tokens / budget.tokens,
+  ];
+  return Math.max(0, Math.min(...shares));
+}
+
+const nano = (usd: string): number => nanoOf(usd) ?? Infinity;

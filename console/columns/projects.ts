@@ -1,7 +1,9 @@
 /** The fields and columns of projects. */
 import type { WireProject } from '../../daemon/api/contract.js';
+import { usdShown } from '../../daemon/api/money.js';
 import { providerTitle } from '../../daemon/api/providers.js';
-import { columnsOf, count, distance, failures, IN_TERMINALS, text } from './column.js';
+import { columnsOf, count, distance, failures, IN_TERMINALS, ON_REQUEST, text } from './column.js';
+import { budgetShown, shareLeft } from './policies.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
 export const PROJECT_FIELDS = Object.keys({
@@ -131,5 +133,31 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
     rank: 10,
     width: 12,
     cell: ({ deactivated_at: at }) => (at === null ? text(null) : distance(at)),
+  },
+  budget: {
+    title: 'Budget',
+    what: 'what it may spend',
+    shownBy: ON_REQUEST,
+    rank: 11,
+    width: [10, 60],
+    cell: ({ budget }) => text(budget === null ? null : budgetShown(budget)),
+  },
+  left: {
+    title: 'Left',
+    what: 'part of its budget that is left',
+    shownBy: ON_REQUEST,
+    rank: 11,
+    width: 4,
+    alignRight: true,
+    cell: (spender) => ({ kind: 'share', share: shareLeft(spender) ?? Infinity }),
+  },
+  spent: {
+    title: 'Spent',
+    what: 'US dollars in the current period of its budget, or in all',
+    rank: 11,
+    width: [7, 14],
+    isWhole: true,
+    alignRight: true,
+    cell: ({ spent }) => text(usdShown(spent.usd)),
   },
 });

@@ -1,7 +1,8 @@
 /** The fields and columns of tokens, and the terms of a new one. */
 import type { TokenCreateTerms, WireToken } from '../../daemon/api/contract.js';
+import { usdShown } from '../../daemon/api/money.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
-import { allowShown, limitsShown } from './policies.js';
+import { allowShown, budgetShown, limitsShown, shareLeft } from './policies.js';
 import { columnsOf, distance, count, IN_TERMINALS, ON_REQUEST, text, type Tint } from './column.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
@@ -211,6 +212,36 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     rank: 9,
     width: [10, 60],
     cell: ({ limits }) => text(limits === null ? null : limitsShown(limits)),
+  },
+  budget: {
+    title: 'Budget',
+    what: 'what it may spend',
+    shownBy: ON_REQUEST,
+    rank: 9,
+    width: [10, 60],
+    cell: ({ budget }) => text(budget === null ? null : budgetShown(budget)),
+  },
+  left: {
+    title: 'Left',
+    what: 'part of its budget that is left',
+    shownBy: ON_REQUEST,
+    rank: 9,
+    width: 4,
+    alignRight: true,
+    key: 'left',
+    isSummarized: true,
+    cell: (spender) => ({ kind: 'share', share: shareLeft(spender) ?? Infinity }),
+  },
+  spent: {
+    title: 'Spent',
+    what: 'US dollars in the current period of its budget, or in all',
+    rank: 9,
+    width: [7, 14],
+    isWhole: true,
+    alignRight: true,
+    sort: 'spent',
+    key: 'spent',
+    cell: ({ spent }) => text(usdShown(spent.usd)),
   },
 });
 

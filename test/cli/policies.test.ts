@@ -3,7 +3,7 @@ import type { WireProject, WireToken } from '../../daemon/api/contract.js';
 import { daemonForEachTest, UPSTREAM_KEY } from '../support/daemon.js';
 import { commandsAt } from './captured.js';
 
-describe('llmp: routes, models and limits', () => {
+describe('llmp: routes, models, limits and budgets', () => {
   const daemon = daemonForEachTest();
   const { here, json } = commandsAt(daemon);
   const words = (...args: string[]) => args;
@@ -104,9 +104,69 @@ describe('llmp: routes, models and limits', () => {
     });
   }
 
+  it('give a new token a budget; an option alone keeps the other members of the token that it is like', async () => {
+    const token = await json<WireToken>('token generate --budget-usd 25 --budget-tokens 2000000 --budget-period month');
+    const budget = { usd: '25.00', tokens: 2_000_000, period: 'month', mode: 'soft' };
+    expect(token.budget).to.deep.equal(budget);
+    const like = async (options: string) =>
+      (await json<WireToken>(`token generate --like ${token.id} ${options}`)).budget;
+    expect(await like('--name x')).to.deep.equal(budget);
+    expect(await like('--budget-mode hard')).to.deep.equal({ ...budget, mode: 'hard' });
+    expect(await like('--budget-usd 0.5 --budget-tokens none')).to.deep.equal({
+      usd: '0.50',
+      period: 'month',
+      mode: 'soft',
+    });
+    expect(await like('--budget-usd none --budget-tokens none')).to.equal(null);
+    const { out } = await here(`token get ${token.id}`, { terminal: 160 });
+    expect(out).to.match(/budget.* \$25\.00, 2,000,000 model tokens a month \(soft\)/);
+    expect(out).to.match(/spent.* \$0 and 0 model tokens this month\n/);
+  });
+
+  for (const what of ['token', 'project'] as const) {
+    it(`give a ${what} a budget, member by member, with an undo command that works`, async () => {
+      const { id } = what === 'token' ? await daemon.createToken(project.id) : project;
+      const read = async () => (await json<WireToken | WireProject>(`${what} get ${id}`)).budget;
+      const change = async (options: string) => {
+        const { exitCode, err } = await here(`${what} update ${id} ${options}`);
+        expect(exitCode, err).to.equal(0);
+        return err;
+      };
+      const first = await change('--budget-usd 1000000');
+      expect(first).to.contain('$1000000.00 (soft)');
+      expect(await read()).to.deep.equal({ usd: '1000000.00', period: 'none', mode: 'soft' });
+      await undo(first);
+      expect(await read()).to.equal(null);
+      await change('--budget-tokens 7 --budget-mode hard --budget-period day');
+      const changed = await change('--budget-usd 0.000001 --budget-period none');
+      expect(await read()).to.deep.equal({ usd: '0.000001', tokens: 7, period: 'none', mode: 'hard' });
+      await undo(changed);
+      expect(await read()).to.deep.equal({ tokens: 7, period: 'day', mode: 'hard' });
+      const removed = await change('--budget-tokens none');
+      expect(removed).to.contain('none.');
+      expect(await read()).to.equal(null);
+      await undo(removed);
+      expect(await read()).to.deep.equal({ tokens: 7, period: 'day', mode: 'hard' });
+    });
+  }
+
+  it('of a budget need an amount', async () => {
+    const { id } = await daemon.createToken(project.id);
+    for (const command of [
+      `token update ${id} --budget-mode hard`,
+      `token update ${id} --budget-usd none --budget-period day`,
+      'token generate --budget-period day',
+      'project update web --budget-period day',
+    ]) {
+      const { exitCode, err } = await here(command);
+      expect(exitCode, command).to.equal(2);
+      expect(err).to.contain('a budget needs an amount').and.to.contain('Add --budget-usd AMOUNT or --budget-tokens');
+    }
+  });
+
   it('are columns of a file of tokens to issue, and options for all of its rows', async () => {
     const template = await daemon.createToken(project.id, { limits: { concurrent: 2, tokens_per_minute: 7 } });
-    const file = `name,allow-model,rpm,like\nana,"m,n-*",5,${template.id}\nben,none,none,${template.id}\n`;
+    const file = `name,allow-model,rpm,like,budget-usd\nana,"m,n-*",5,${template.id},2.5\nben,none,none,${template.id},none\n`;
     const { exitCode, err } = await here('token generate --from - --yes --concurrent 3 --allow-route inference', {
       stdin: file,
     });
@@ -116,10 +176,13 @@ describe('llmp: routes, models and limits', () => {
     expect(await named('ana')).to.deep.include({
       allow: { routes: ['inference'], models: ['m', 'n-*'] },
       limits: { requests_per_minute: 5, ...limits },
+      budget: { usd: '2.50', period: 'none', mode: 'soft' },
     });
-    expect(await named('ben')).to.deep.include({ allow: { routes: ['inference'] }, limits });
+    expect(await named('ben')).to.deep.include({ allow: { routes: ['inference'] }, limits, budget: null });
     const wrong = await here('token generate --from - --yes', { stdin: 'name,rpm\na,0\n' });
     expect(wrong.err).to.contain('line 2, column rpm: must be a whole number from 1 to');
+    const partial = await here('token generate --from - --yes', { stdin: 'name,budget-period\na,day\n' });
+    expect(partial.err).to.contain('line 2, column budget-period: a budget needs an amount');
   });
 
   it('of tokens that a query selects are replaced by the options', async () => {
@@ -159,6 +222,15 @@ describe('llmp: routes, models and limits', () => {
       ['--tpm', '1.5'],
       ['--concurrent', 'some'],
       ['--concurrent', '2147483648'],
+      ['--budget-usd', '0'],
+      ['--budget-usd', '$5'],
+      ['--budget-usd', '1e3'],
+      ['--budget-usd', '0.0000001'],
+      ['--budget-usd', '1000000.01'],
+      ['--budget-tokens', '1.5'],
+      ['--budget-tokens', '1000000000001'],
+      ['--budget-period', 'week'],
+      ['--budget-mode', 'none'],
     ]) {
       expect((await here(['token', 'generate', ...options])).exitCode, options.join(' ')).to.equal(2);
     }
