@@ -1,8 +1,9 @@
-/** What restricts a token or a project, in words. */
+/** What restricts a token or a project, and what it has spent, in words. */
 import type { WireToken } from '../../daemon/api/contract.js';
 import { counted, exact } from '../../daemon/api/formats.js';
 import { nanoOf, usdShown } from '../../daemon/api/money.js';
 import type { Allow, Budget, BudgetMode, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
+import { type Cell, cost } from './column.js';
 
 /** Such as `routes inference; models gpt-5-mini, claude-*`. */
 export function allowShown(allow: Allow | null): string {
@@ -87,6 +88,10 @@ export function atLimitShown({ mode, period }: Budget): string {
 export type Spender = Pick<WireToken, 'budget' | 'spent'>;
 
 const PERIOD_NAMES = { none: '', day: ' today', month: ' this month' } as const satisfies Record<BudgetPeriod, string>;
+
+/** Such as `$12.35`: nothing is known if no request has a known cost. */
+export const spentCost = ({ usd, unpriced_requests }: Spender['spent']): Cell =>
+  cost({ cost_usd: unpriced_requests > 0 && nano(usd) === 0 ? null : usd, unpriced_requests });
 
 /** Such as `$12.35 and 1,204,310 model tokens this month, $0.05 reserved, 2 requests of unknown cost`. */
 export function spentShown({ budget, spent }: Spender): string {

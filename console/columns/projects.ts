@@ -1,9 +1,8 @@
 /** The fields and columns of projects. */
 import type { WireProject } from '../../daemon/api/contract.js';
-import { usdShown } from '../../daemon/api/money.js';
 import { providerTitle } from '../../daemon/api/providers.js';
 import { columnsOf, count, distance, failures, IN_TERMINALS, ON_REQUEST, text } from './column.js';
-import { budgetShown, shareLeft } from './policies.js';
+import { budgetShown, shareLeft, spentCost } from './policies.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
 export const PROJECT_FIELDS = Object.keys({
@@ -158,6 +157,6 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
     width: [7, 14],
     isWhole: true,
     alignRight: true,
-    cell: ({ spent }) => text(usdShown(spent.usd)),
+    cell: ({ spent }) => spentCost(spent),
   },
 });

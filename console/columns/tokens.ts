@@ -1,8 +1,7 @@
 /** The fields and columns of tokens, and the terms of a new one. */
 import type { TokenCreateTerms, WireToken } from '../../daemon/api/contract.js';
-import { usdShown } from '../../daemon/api/money.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
-import { allowShown, budgetShown, limitsShown, shareLeft } from './policies.js';
+import { allowShown, budgetShown, limitsShown, shareLeft, spentCost } from './policies.js';
 import { columnsOf, distance, count, IN_TERMINALS, ON_REQUEST, text, type Tint } from './column.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
@@ -241,7 +240,7 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     alignRight: true,
     sort: 'spent',
     key: 'spent',
-    cell: ({ spent }) => text(usdShown(spent.usd)),
+    cell: ({ spent }) => spentCost(spent),
   },
 });
 

@@ -153,6 +153,7 @@ describe('llmp token generate, of many tokens', () => {
           max_requests: 3,
           allow: null,
           limits: null,
+          budget: null,
         },
       ]);
       expect(existsSync(out)).to.equal(false);

@@ -3,8 +3,6 @@ import { nanoOf } from '../../api/money.js';
 import type { Budget, BudgetPeriod } from '../../api/vocabulary.js';
 import { startOf } from './period.js';
 
-export type { BudgetPeriod };
-
 /** The counts of a token or project in the database, with or without a budget. */
 export interface PurseCounts {
   lifeNano: number;

@@ -3,8 +3,9 @@
  * written. A missing or duplicate declaration does not compile or fails a test (test/store/sql-stores.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
+import type { BudgetPeriod } from '../../api/vocabulary.js';
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
-import type { BudgetPeriod, PurseCounts } from '../../core/budget/spending.js';
+import type { PurseCounts } from '../../core/budget/spending.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
