@@ -110,8 +110,9 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
     cost: {
       title: 'Cost',
       what: 'what the requests cost; + if the cost of some is unknown',
-      rank: isOfModels(by) ? 1.5 : 4.5,
-      width: 10,
+      rank: isOfModels(by) ? 1.5 : 5.5,
+      width: [6, 10],
+      isWhole: true,
       alignRight: true,
       sort: 'cost',
       cell: cost,

@@ -60,6 +60,14 @@ export const TOP_BINDINGS = named('top', [
     run: (state) => refreshed(tops.asked(state, { period: tops.nextPeriod(state) })),
   },
   {
+    keys: ['$'],
+    on: ['top'],
+    label: 'by cost',
+    meaning: 'sort by cost, the highest first',
+    footer: 8.7,
+    run: (state) => refreshed(tops.sorted(state, 'cost')),
+  },
+  {
     keys: ['f'],
     on: ['top'],
     label: 'live events',

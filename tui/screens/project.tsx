@@ -13,11 +13,12 @@ import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { problemsOf } from '../state/overview.js';
 import { busiestRows, linesAboveChanges, target } from '../state/project.js';
 import { detailColumns } from '../state/record-rows.js';
-import { areaOf } from '../state/rows.js';
+import { areaOf, isLow } from '../state/rows.js';
 import { daemonNow, type ProjectDetail, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { recordLines } from './record-line.js';
 import { problemLine } from './problem-line.js';
+import { spendingLines } from './spending.js';
 import { loadingText } from './tokens.js';
 
 const CHART_ROWS = 4;
@@ -42,7 +43,7 @@ export function ProjectScreen({ state }: { state: State }) {
 function linesOf(state: State, detail: ProjectDetail, project: WireProject, columns: number): Strip[] {
   const above = [
     ...facts(state, detail, project, columns),
-    [],
+    ...(isLow(state) ? [] : [[]]),
     ...busiest(state, detail, columns),
     [],
     ...used(state, detail, columns),
@@ -76,14 +77,18 @@ function facts(state: State, detail: ProjectDetail, project: WireProject, column
       ),
       NAME_COLUMNS,
     ),
+    ...spendingLines(state, project, { columns, nameColumns: NAME_COLUMNS, action: 'projects.budget' }),
     fact('now', lastMinutes(detail), NAME_COLUMNS),
     fact('provider', provider(project), NAME_COLUMNS),
     fact('missing usage', missingUsageTitle(project.missing_usage), NAME_COLUMNS),
     fact('allows', allowShown(project.allow), NAME_COLUMNS),
     fact('limits', limitsShown(project.limits), NAME_COLUMNS),
     fact('last used', time(project.last_used_at), NAME_COLUMNS),
-    fact('created', time(project.created_at), NAME_COLUMNS),
-    fact('id', project.id, NAME_COLUMNS),
+    fact(
+      'id',
+      strip(project.id, text('  created ', 'faint'), dateTime(project.created_at).slice(0, 'yyyy-mm-dd'.length)),
+      NAME_COLUMNS,
+    ),
   ];
 }
 

@@ -1,6 +1,5 @@
 /** The detail screen of a token. */
 import type { Column } from '../../console/columns/column.js';
-import { TOKEN_LINES } from '../../console/columns/tokens.js';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { getCommand } from '../keys/tokens.js';
 import { cellStrip, stateMark } from '../parts/cells.js';
@@ -11,14 +10,15 @@ import { dateTime, percent } from '../parts/figures.js';
 import { EmptyPane, ScrolledPane } from '../parts/pane.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
-import { areaOf } from '../state/rows.js';
+import { areaOf, isLow } from '../state/rows.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
 import { problemsOf } from '../state/overview.js';
-import { lastMinuteRequests, LINES_ABOVE_HISTORY } from '../state/token.js';
+import { lastMinuteRequests, linesAboveHistory, TOKEN_FACTS } from '../state/token.js';
 import { recordLines, useLine } from './record-line.js';
 import { detailColumns } from '../state/record-rows.js';
 import { hourChart, hoursOf, totals } from './hours.js';
 import { problemLine } from './problem-line.js';
+import { spendingLines } from './spending.js';
 import { loadingText } from './tokens.js';
 
 export function TokenScreen({ state }: { state: State }) {
@@ -41,7 +41,7 @@ const NAME_COLUMNS = 9;
 function linesOf(state: State, known: TokenDetail, token: WireToken, columns: number): Strip[] {
   const above = [
     ...summary(state, known, token, columns),
-    [],
+    ...(isLow(state) ? [] : [[]]),
     ...identity(state, token),
     [],
     ...used(state, known, columns),
@@ -49,7 +49,7 @@ function linesOf(state: State, known: TokenDetail, token: WireToken, columns: nu
     strip(text('History', 'title'), text('  newest first', 'faint')),
   ];
   // Exactly the number of lines that scrolling relies on.
-  const fixed = Array.from({ length: LINES_ABOVE_HISTORY }, (_, row) => above[row] ?? []);
+  const fixed = Array.from({ length: linesAboveHistory(state) }, (_, row) => above[row] ?? []);
   return [...fixed, ...records(state, known, token, columns)];
 }
 
@@ -80,6 +80,7 @@ function summary(state: State, { isGone }: TokenDetail, token: WireToken, column
           ),
           NAME_COLUMNS,
         ),
+    ...spendingLines(state, token, { columns, nameColumns: NAME_COLUMNS, action: 'tokens.budget' }),
     fact('now', lastMinute(state), NAME_COLUMNS),
     fact(
       'hits',
@@ -112,7 +113,7 @@ function lastMinute(state: State): Strip {
 
 function identity(state: State, token: WireToken): Strip[] {
   return [
-    ...TOKEN_LINES.map((column) => fact(column.title.toLowerCase(), shown(state, token, column), NAME_COLUMNS)),
+    ...TOKEN_FACTS.map((column) => fact(column.title.toLowerCase(), shown(state, token, column), NAME_COLUMNS)),
     fact('command', strip(getCommand(state), text('  Y copies it', 'faint')), NAME_COLUMNS),
   ];
 }
@@ -120,7 +121,7 @@ function identity(state: State, token: WireToken): Strip[] {
 function shown(state: State, token: WireToken, column: Column<WireToken>): Strip {
   const nowMs = daemonNow(state);
   const cell = column.cell(token, nowMs);
-  if (column.id === 'id') return strip(token.id);
+  if (column.id === 'id') return strip(token.id, text('  secret ', 'faint'), token.obfuscated);
   if (cell.kind === 'project') return strip(token.project_name, '  ', text(token.project_id, 'faint'));
   if (cell.kind === 'distance' && cell.at !== null)
     return strip(dateTime(cell.at), text(`  ${relativeTime(cell.at, nowMs)}`, 'faint'));

@@ -12,7 +12,7 @@ import type { DataRequest, Named } from './exchange.js';
 import { opened } from './navigation.js';
 import { underCursor } from './projects.js';
 import { detailColumns, recordRows } from './record-rows.js';
-import { listRows } from './rows.js';
+import { isLow, listRows } from './rows.js';
 import { type ProjectDetail, type State, type Transition, view, withMessage, loads } from './state.js';
 import { dayBefore } from './token.js';
 
@@ -86,14 +86,13 @@ export const checkReceived = (state: State, { name, id }: Named, check: WireProj
     check.result === 'accepted' ? 'good' : check.result === 'not_confirmed' ? 'plain' : 'bad',
   );
 
-/** A low screen shows fewer rows, so that the changes are not far below. */
-const LOW_ROWS = 32;
-export const busiestRows = ({ size }: Pick<State, 'size'>): number => (size.rows < LOW_ROWS ? 3 : MAX_BUSIEST);
+export const busiestRows = (state: Pick<State, 'size'>): number => (isLow(state) ? 3 : MAX_BUSIEST);
 
-// Eleven facts, the chart with its title, titles and blank lines.
-const OTHER_LINES = 22;
+// Twelve facts, the chart with its title, titles and blank lines, of which a low screen has one less.
+const OTHER_LINES = 23;
 /** Lines of the screen above the changes. */
-export const linesAboveChanges = (state: Pick<State, 'size'>): number => OTHER_LINES + busiestRows(state);
+export const linesAboveChanges = (state: Pick<State, 'size'>): number =>
+  OTHER_LINES - Number(isLow(state)) + busiestRows(state);
 
 export function scrolled(state: State, by: number): State {
   const { project } = state;

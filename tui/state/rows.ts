@@ -20,6 +20,9 @@ export const listRows = (state: Pick<State, 'size'>) => Math.max(1, areaOf(state
 export const isTooSmall = ({ size }: Pick<State, 'size'>) =>
   size.columns < MIN_SIZE.columns || size.rows < MIN_SIZE.rows;
 
+/** A low screen shows less, so that what matters most is not far below. */
+export const isLow = ({ size: { rows } }: Pick<State, 'size'>) => rows < 32;
+
 /** Maximum height of the details of an audit record or event, with the rule above them. */
 const MAX_DETAIL_ROWS = 16;
 

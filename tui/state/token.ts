@@ -5,7 +5,7 @@ import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
 import type { DataRequest, Stream, TokenHistory } from './exchange.js';
 import { opened } from './navigation.js';
 import { detailColumns, recordRows } from './record-rows.js';
-import { listRows } from './rows.js';
+import { isLow, listRows } from './rows.js';
 import { daemonNow, type State, type Transition, type TokenDetail, view, loads } from './state.js';
 
 const MINUTE_MS = 60_000;
@@ -85,10 +85,14 @@ export const lastMinuteRequests = (state: State): readonly number[] =>
     // The clocks are compared to the second, so that a request may seem to be in the future.
     .map((atMs) => Math.max(0, daemonNow(state) - atMs));
 
-// Counters, the chart, blank lines, titles and the command.
-const OTHER_LINES = 18;
+/** The facts of a token that have a line of their own: the secret is shown with the ID. */
+export const TOKEN_FACTS = TOKEN_LINES.filter(({ id }) => id !== 'secret');
+
+// Counters, the budget, the chart, blank lines, of which a low screen has one less, titles and the command.
+const OTHER_LINES = 20;
 /** Lines of the screen above the history, which has at least one line. */
-export const LINES_ABOVE_HISTORY = TOKEN_LINES.length + OTHER_LINES;
+export const linesAboveHistory = (state: Pick<State, 'size'>): number =>
+  TOKEN_FACTS.length + OTHER_LINES - Number(isLow(state));
 
 /** One row for all use, one or two per change, and one that says where to find more. */
 function historyRows({ lastUse, changes, isTruncated }: TokenHistory, columns: number): number {
@@ -98,7 +102,7 @@ function historyRows({ lastUse, changes, isTruncated }: TokenHistory, columns: n
 
 const lastTop = (state: State) =>
   // Without column titles there is room for one more line.
-  Math.max(0, LINES_ABOVE_HISTORY + Math.max(1, rowsOf(state)) - (listRows(state) + 1));
+  Math.max(0, linesAboveHistory(state) + Math.max(1, rowsOf(state)) - (listRows(state) + 1));
 
 const rowsOf = (state: State) => (state.token?.history ? historyRows(state.token.history, detailColumns(state)) : 0);
 

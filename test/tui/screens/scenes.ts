@@ -35,10 +35,29 @@ export const HOSTILE = [
   'line\u2028break\u0085next',
 ];
 
+const spentSince = (minutes: number): WireToken['spent'] => ({
+  usd: '0.00',
+  tokens: 0,
+  reserved_usd: '0.00',
+  unpriced_requests: 0,
+  since: at(minutes),
+});
+
+const BUDGETS: readonly WireToken['budget'][] = [
+  { usd: '25.00', period: 'month', mode: 'soft' },
+  null,
+  { usd: '13.00', tokens: 1_000_000, period: 'none', mode: 'hard' },
+  { tokens: 5_000_000, period: 'day', mode: 'shadow' },
+];
+
 const STATES = ['active', 'rate_limited', 'revoked', 'expired', 'project_inactive'] as const;
 
 export const PROJECTS = [
-  project(1, { name: 'web' }),
+  project(1, {
+    name: 'web',
+    budget: { usd: '500.00', tokens: 200_000_000, period: 'month', mode: 'hard' },
+    spent: { ...spentSince(-22 * 24 * 60), usd: '452.104512', reserved_usd: '1.25', tokens: 90_412_007 },
+  }),
   project(2, { name: 'research' }),
   project(3, { name: 'batch', is_active: false, deactivated_at: at(-90) }),
 ];
@@ -49,6 +68,8 @@ export const TOKENS = Array.from({ length: 80 }, (_, number) =>
     state: STATES[number % 5]!,
     is_active: STATES[number % 5] !== 'revoked',
     max_requests: number % 4 === 3 ? 0 : 5_000,
+    budget: BUDGETS[number % 4]!,
+    spent: { ...spentSince(-600), usd: `${number + 12}.35`, tokens: 1_204_310, unpriced_requests: number % 2 },
     last_used_at: number % 6 === 5 ? null : at(-number - 0.1),
   }),
 );

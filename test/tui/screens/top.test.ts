@@ -10,13 +10,13 @@ const lines = (setting: Setting, ...keys: string[]) => shown(setting, ...keys).s
 
 describe('the Top screen', () => {
   it('shows figures, kinds of failures and the trend of each token', () => {
-    const [, , title, heads, first] = lines({ columns: 145 });
+    const [, , title, heads, first] = lines({ columns: 153 });
     expect(title).to.contain('┌ Tokens, last hour ─');
     expect(heads).to.match(
-      /TOKEN +PROJECT +REQUESTS +FAILURES ▼ +FAILURE KINDS +MODEL TOKENS +P50 +P95 +LAST USED +TREND/,
+      /TOKEN +PROJECT +REQUESTS +FAILURES ▼ +FAILURE KINDS +MODEL TOKENS +COST +P50 +P95 +LAST USED +TREND/,
     );
     expect(first).to.match(
-      /> {2}ci-deploy +web +4,211 +61 +refused 40 {2}provider refused 21 +1\.20M +412 ms +1,890 ms +now +[▁▂▃▄▅▆▇█]{10} /,
+      /> {2}ci-deploy +web +4,211 +61 +refused 40 {2}provider refused 21 +1\.20M +\$0 +412 ms +1,890 ms +now +[▁▂▃▄▅▆▇█]{10} /,
     );
   });
 
@@ -25,7 +25,8 @@ describe('the Top screen', () => {
     expect(heads(80)).to.contain('TREND').and.not.to.contain('P95');
     expect(heads(54)).to.match(/TOKEN +PROJECT +REQUESTS +FAILURES ▼ /);
     expect(heads(50)).to.match(/TOKEN +REQUESTS +FAILURES ▼ /);
-    expect(heads(50, 's', 's', 's')).to.contain('P95 ▼');
+    expect(heads(50, 's', 's', 's', 's')).to.contain('P95 ▼');
+    expect(heads(50, '$')).to.contain('COST ▼');
   });
 
   it('has two kinds of failures beside the trend at 120 columns', () => {
