@@ -146,8 +146,8 @@ async function killOne(member: Member, workers: number, random: () => number): P
 /** The processes of its workers; none while it does not answer. */
 async function workersOf(member: Member): Promise<number[]> {
   try {
-    const { body } = await member.manage('GET', '/manage/status');
-    return (body as WireStatus).workers.map(({ pid }) => pid);
+    const answer = await member.manage('GET', '/manage/status');
+    return (answer.body as WireStatus).workers.map(({ pid }) => pid);
   } catch {
     return [];
   }
