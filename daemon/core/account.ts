@@ -1,4 +1,5 @@
 import type { MissingUsage, UpstreamAuth } from '../api/vocabulary.js';
+import type { BudgetHold, OwnedBudget } from './budget/owned-budget.js';
 import { pricedProviderOf } from './cost/priced-providers.js';
 import { LinkedSet, LinkedSetMember } from './linked-set.js';
 import type { Policy } from './policy/policy.js';
@@ -20,6 +21,8 @@ export interface AccountSnapshot extends KnownToken {
   pricedProvider: string | null | undefined;
   /** What limits the token; null if nothing does. */
   scopes: readonly LimitedScope[] | null;
+  /** What its requests must fit; null: it has no budget, nor has its project. */
+  budgets: readonly OwnedBudget[] | null;
 }
 
 /**
@@ -143,6 +146,8 @@ export class Pass extends LinkedSetMember {
   slot: PassSlot | null = null;
   /** Claims for tokens of models whose usage is not known yet, the oldest first. */
   unsettled: HeldClaim[] | null = null;
+  /** What its uses have reserved in budgets and is not settled yet, the oldest first. */
+  held: BudgetHold[] | null = null;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
   ended: Refusal | null = null;
   /**
@@ -182,6 +187,11 @@ export class Pass extends LinkedSetMember {
   /** Which routes and models the request may use, as of its admission; null: all. */
   get policy(): Policy | null {
     return this.#known.policy;
+  }
+
+  /** What the request must fit, as of its admission; null: it has no budget. */
+  get budgets(): readonly OwnedBudget[] | null {
+    return this.#known.budgets;
   }
 
   get tokenName(): string | null {

@@ -1,5 +1,6 @@
 import { Account, type AccountSnapshot } from './account.js';
 import { AccountCache } from './account-cache.js';
+import { budgetsOf } from './budget/owned-budget.js';
 import { Policy } from './policy/policy.js';
 import type { Change, Clock, KnownToken, TokenLookup } from './ports.js';
 import { StoreUnavailable } from './ports.js';
@@ -202,6 +203,7 @@ export class Accounts {
       upstreamDigest: null,
       pricedProvider: undefined,
       scopes: scopesOf(found),
+      budgets: budgetsOf(found),
     };
   }
 

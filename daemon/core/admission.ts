@@ -26,6 +26,9 @@
 import type { Limits } from '../api/vocabulary.js';
 import { type Account, Pass } from './account.js';
 import { Accounts, isKnown, type KnownAccount } from './accounts.js';
+import { Budgets, type PriceFor, type Spending } from './budget/budgets.js';
+import type { BudgetHold } from './budget/owned-budget.js';
+import type { BudgetEvent } from './events.js';
 import { Histogram } from './histogram.js';
 import type { Asked, BodyModels, Policy } from './policy/policy.js';
 import type { Limiter, Wanted } from './limiter.js';
@@ -74,6 +77,10 @@ export interface AdmissionOptions {
   allowsEscapes?: boolean;
   /** Enforces the limits of tokens and projects. */
   limiter: Limiter;
+  /** Default: no model has a price. */
+  priceFor?: PriceFor;
+  /** Gets what happens to budgets. */
+  onBudgetEvent?: (event: BudgetEvent) => void;
   /** Called when the others have taken this instance for dead, and it joins them again. */
   onRejoin?: () => void;
   /** Called with the ID of a token when this instance needs units that other instances hold. */
@@ -89,6 +96,8 @@ export class Admission {
   readonly accounts: Accounts;
   readonly #settlement: Settlement;
   readonly #limiter: Limiter;
+  /** What requests reserve and are charged. */
+  readonly budgets: Budgets;
   readonly #holderReads = new ConcurrencyLimit(MAX_HOLDER_READS);
   /** Time in ms from recording a revocation or deactivation until this instance enforced it. */
   readonly propagation = new Histogram(PROPAGATION_MS);
@@ -114,6 +123,12 @@ export class Admission {
       },
       onContention: options.onContention ?? (() => undefined),
       onRejoin: options.onRejoin ?? (() => undefined),
+    });
+    this.budgets = new Budgets({
+      ...options,
+      purses: this.#settlement.purses,
+      priceFor: options.priceFor ?? (() => null),
+      publish: options.onBudgetEvent ?? (() => undefined),
     });
   }
 
@@ -223,11 +238,19 @@ export class Admission {
    *
    * @param isRead it passes the same checks, (d) included, and the token was used now, but it takes no unit and counts as no use.
    * @param isWithheld the use is counted by `forwarded`, or undone by `takeBack`; a pass that is finished before counts.
+   * @param spending what it reserves in budgets, until `Budgets.settle`; null: nothing.
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
    */
-  draw(pass: Pass, isRead = false, isWithheld = false, runsModel = !isRead): undefined | Promise<void> {
-    return this.#drawUntil(pass, { isRequest: true, runsModel }, () => this.#tryDraw(pass, isRead, isWithheld));
+  draw(
+    pass: Pass,
+    isRead = false,
+    isWithheld = false,
+    runsModel = !isRead,
+    spending: Spending | null = null,
+  ): undefined | Promise<void> {
+    const kind = { isRequest: true, runsModel, spending };
+    return this.#drawUntil(pass, kind, () => this.#tryDraw(pass, isRead, isWithheld));
   }
 
   /**
@@ -237,48 +260,79 @@ export class Admission {
    * @throws {Refusal} as `draw`.
    */
   hold(pass: Pass): undefined | Promise<void> {
-    return this.#enter(pass, { isRequest: false, runsModel: false }, () => this.#stillPasses(pass));
+    return this.#enter(pass, { isRequest: false, runsModel: false, spending: null }, () => this.#stillPasses(pass));
   }
 
   /**
-   * Checks (a) to (d), then the limits, then `isDone`, which repeats the checks and may take a unit. If that fails, nothing of the limits is
-   * taken either.
+   * Checks (a) to (d), then the limits, then the budgets, then `isDone`, which repeats the checks and may take a unit. If one of them fails,
+   * nothing is taken of the others either.
    */
-  #enter(pass: Pass, kind: ClaimKind, isDone: () => boolean): undefined | Promise<void> {
+  #enter(pass: Pass, kind: EntryKind, isDone: () => boolean): undefined | Promise<void> {
     const confirming = this.confirm(pass);
     if (confirming) return confirming.then(() => this.#enter(pass, kind, isDone));
     const { tokenId, known } = pass.account;
+    const { spending, ...claimed } = kind;
     const scopes = known?.scopes;
-    if (!scopes) {
-      if (!isDone()) throw new Error('nothing can have changed since the checks');
+    if (!scopes) return this.#entered(pass, null, spending, isDone);
+    const entering = this.#limiter.enter({ scopes, tokenId, takesSlot: pass.slot === null, ...claimed });
+    if (entering instanceof Promise) return entering.then((claim) => this.#entered(pass, claim, spending, isDone));
+    return this.#entered(pass, entering, spending, isDone);
+  }
+
+  #entered(
+    pass: Pass,
+    claim: HeldClaim | null,
+    spending: Spending | null,
+    isDone: () => boolean,
+  ): undefined | Promise<void> {
+    const taken: Taken = { claim, hold: null };
+    try {
+      const holding = spending && this.budgets.reserve(pass, spending);
+      if (!(holding instanceof Promise)) {
+        taken.hold = holding;
+        return this.#finishEntry(pass, taken, isDone);
+      }
+      return holding
+        .then((hold) => {
+          taken.hold = hold;
+          return this.#finishEntry(pass, taken, isDone);
+        })
+        .catch((error: unknown) => this.#giveUp(taken, error));
+    } catch (error) {
+      return this.#giveUp(taken, error);
+    }
+  }
+
+  #finishEntry(pass: Pass, taken: Taken, isDone: () => boolean): undefined | Promise<void> {
+    if (isDone()) {
+      this.#keep(pass, taken);
       return undefined;
     }
-    const entering = this.#limiter.enter({ scopes, tokenId, takesSlot: pass.slot === null, ...kind });
-    if (entering instanceof Promise) return entering.then((claim) => this.#entered(pass, claim, isDone));
-    return this.#entered(pass, entering, isDone);
-  }
-
-  #entered(pass: Pass, claim: HeldClaim, isDone: () => boolean): undefined | Promise<void> {
-    const fail = (error: unknown) => {
-      this.#limiter.cancel(claim);
-      throw error;
-    };
-    try {
-      if (isDone()) {
-        this.#keep(pass, claim);
-        return undefined;
-      }
-      return this.#until(pass, isDone).then(() => {
+    return this.#until(pass, isDone).then(
+      () => {
         // It ended just when its unit was drawn.
-        if (pass.isFinished) fail(new Error('the request has ended'));
-        this.#keep(pass, claim);
-      }, fail);
-    } catch (error) {
-      return fail(error);
-    }
+        if (pass.isFinished) this.#giveUp(taken, new Error('the request has ended'));
+        this.#keep(pass, taken);
+      },
+      (error: unknown) => this.#giveUp(taken, error),
+    );
   }
 
-  #keep(pass: Pass, claim: HeldClaim): void {
+  /** As if it had never entered. Does nothing the second time. */
+  #giveUp(taken: Taken, error: unknown): never {
+    const { claim, hold } = taken;
+    taken.claim = taken.hold = null;
+    if (claim) this.#limiter.cancel(claim);
+    if (hold) this.budgets.release(hold);
+    throw error;
+  }
+
+  #keep(pass: Pass, { claim, hold }: Taken): void {
+    if (hold) (pass.held ??= []).push(hold);
+    if (claim) this.#keepClaim(pass, claim);
+  }
+
+  #keepClaim(pass: Pass, claim: HeldClaim): void {
     if (claim.tokens > 0) (pass.unsettled ??= []).push(claim);
     if (!claim.takesSlot) return;
     // Two responses on a connection whose token had no limits before.
@@ -307,8 +361,14 @@ export class Admission {
    * The same for a message that asks for a response on a connection. It is a request of its own, so it is checked with the policy of now.
    *
    * @param message null if it was not read.
+   * @param spending as for `draw`.
    */
-  drawForMessage(pass: Pass, isRead: boolean, message: BodyModels | null): undefined | Promise<void> {
+  drawForMessage(
+    pass: Pass,
+    isRead: boolean,
+    message: BodyModels | null,
+    spending: Spending | null = null,
+  ): undefined | Promise<void> {
     const isAllowed = () => {
       if (!this.#stillPasses(pass)) return false;
       this.checkMessage(pass, message, true);
@@ -316,12 +376,13 @@ export class Admission {
     };
     isAllowed(); // Before the limits.
     // Each response is settled, in turn: one that took nothing would be settled with what another has taken.
-    const kind = { isRequest: true, runsModel: true };
+    const kind = { isRequest: true, runsModel: true, spending };
     return this.#drawUntil(pass, kind, () => isAllowed() && this.#tryDraw(pass, isRead, false));
   }
 
-  #drawUntil(pass: Pass, kind: ClaimKind, draw: () => boolean): undefined | Promise<void> {
-    return pass.account.known?.scopes === null && draw() ? undefined : this.#enter(pass, kind, draw);
+  #drawUntil(pass: Pass, kind: EntryKind, draw: () => boolean): undefined | Promise<void> {
+    const isPlain = kind.spending === null && pass.account.known?.scopes === null;
+    return isPlain && draw() ? undefined : this.#enter(pass, kind, draw);
   }
 
   /** Checks what a message on a connection asks for. @throws {Refusal} what the policy refuses it with. */
@@ -355,6 +416,7 @@ export class Admission {
   takeBack(pass: Pass): void {
     const { account, withheldAt, slot } = pass;
     pass.withheldAt = null;
+    this.budgets.takeBack(pass);
     if (slot) {
       // The slot is returned when the request has ended.
       this.#limiter.cancel({ ...slot.claim, takesSlot: false });
@@ -593,7 +655,17 @@ export interface Asking {
   readonly asked: Asked;
 }
 
-type ClaimKind = Pick<Wanted, 'isRequest' | 'runsModel'>;
+/** What a request enters as. */
+type EntryKind = Pick<Wanted, 'isRequest' | 'runsModel'> & {
+  /** What it reserves in budgets; null: nothing. */
+  spending: Spending | null;
+};
+
+/** What a request has taken so far. */
+interface Taken {
+  claim: HeldClaim | null;
+  hold: BudgetHold | null;
+}
 
 /** Why a request is refused: creates its refusal. */
 type Reason = () => Refusal;

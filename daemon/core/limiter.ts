@@ -9,12 +9,10 @@ import { randomUUID } from 'node:crypto';
 import type { Limits } from '../api/vocabulary.js';
 import type { HeldClaim, KnownToken, LimitClaim, LimitDecision, LimitedScope, LimitStore } from './ports.js';
 import { StoreUnavailable } from './ports.js';
+import { CountsByName } from './recent-counts.js';
 import { limited, unavailable } from './refusal.js';
 
 const MIN_ESTIMATE = 256;
-/** Number of requests from which the next one is estimated: the second largest of so many is their 95th percentile. */
-const SAMPLES = 32;
-const PERCENTILE = 0.95;
 const MAX_ESTIMATES = 10_000;
 
 /** The scopes of a token; null if nothing limits it. */
@@ -44,7 +42,8 @@ export interface Wanted {
 
 export class Limiter {
   readonly #store: LimitStore;
-  readonly #usages = new Map<string, Usages>();
+  /** What the last requests of each token have used. */
+  readonly #usages = new CountsByName(MAX_ESTIMATES);
   /** Requests refused. */
   readonly refusals = { rate: 0, concurrency: 0 };
 
@@ -57,7 +56,8 @@ export class Limiter {
    * @throws {Refusal} (or rejects with) `rate_limited`, `concurrency_limited`, `unavailable`.
    */
   enter({ scopes, tokenId, takesSlot, isRequest, runsModel }: Wanted): HeldClaim | Promise<HeldClaim> {
-    const tokens = runsModel && scopes.some(limitsTokens) ? (this.#usages.get(tokenId)?.estimate ?? MIN_ESTIMATE) : 0;
+    const used = () => this.#usages.get(tokenId)?.percentile ?? 0;
+    const tokens = runsModel && scopes.some(limitsTokens) ? Math.max(MIN_ESTIMATE, used()) : 0;
     const claim = { id: randomUUID(), scopes, takesSlot, isRequest, tokens };
     try {
       const decision = this.#store.enter(claim);
@@ -86,21 +86,8 @@ export class Limiter {
   /** @param tokens what the model has used; null if that is not known, so that the estimate stays. */
   settle(claim: HeldClaim, tokenId: string, tokens: number | null): void {
     if (claim.tokens === 0 || tokens === null) return;
-    if (tokens > 0) this.#usagesOf(tokenId).add(tokens);
+    if (tokens > 0) this.#usages.add(tokenId, tokens);
     this.#store.settle(claim, tokens);
-  }
-
-  /** Those of tokens that were not used for the longest time are forgotten. */
-  #usagesOf(tokenId: string): Usages {
-    const usages = this.#usages.get(tokenId) ?? new Usages();
-    this.#usages.delete(tokenId);
-    this.#usages.set(tokenId, usages);
-    if (this.#usages.size > MAX_ESTIMATES)
-      for (const oldest of this.#usages.keys()) {
-        this.#usages.delete(oldest);
-        break;
-      }
-    return usages;
   }
 
   leave(claim: HeldClaim): void {
@@ -124,17 +111,3 @@ export class Limiter {
 const limitsTokens = ({ limits }: LimitedScope) => limits.tokens_per_minute !== undefined;
 
 const refusalOf = (error: unknown) => (error instanceof StoreUnavailable ? unavailable(error) : error);
-
-/** What the last requests have used. */
-class Usages {
-  readonly #last: number[] = [];
-  #next = 0;
-  estimate = MIN_ESTIMATE;
-
-  add(tokens: number): void {
-    this.#last[this.#next] = tokens;
-    this.#next = (this.#next + 1) % SAMPLES;
-    const sorted = [...this.#last].sort((a, b) => a - b);
-    this.estimate = Math.max(MIN_ESTIMATE, sorted[Math.ceil(sorted.length * PERCENTILE) - 1] ?? 0);
-  }
-}

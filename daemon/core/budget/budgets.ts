@@ -1,0 +1,414 @@
+/**
+ * # Budgets
+ *
+ * A request of a token with a budget, or of a project with one, reserves what it may cost before it is forwarded, and is charged when it has
+ * ended. What a budget has, and how much of it this instance may reserve, is the matter of purses (purses.ts).
+ *
+ * | mode     | reserves                                                 | refuses                                      |
+ * | -------- | -------------------------------------------------------- | -------------------------------------------- |
+ * | `hard`   | the bound: the most that the request can cost (bound.ts) | what does not fit, and what has no bound     |
+ * | `soft`   | an estimate from what others of the token have used      | everything, once nothing is left             |
+ * | `shadow` | an estimate                                              | nothing; what `soft` would refuse is an event |
+ *
+ * **Charged** is what the provider reports. Without a report, a request in mode `hard` is charged its bound, others their estimate; if its
+ * response was cut, the estimate of its input and that of all it uses. A request that the provider has refused, or never had, is charged nothing.
+ *
+ * All requests are charged, also those without a budget, so that what was spent is known everywhere.
+ */
+import type { UpstreamAuth } from '../../api/vocabulary.js';
+import type { Pass } from '../account.js';
+import { costOf, mostFor } from '../cost/costing.js';
+import type { Price } from '../cost/prices.js';
+import type { BudgetEvent, ModelUsage } from '../events.js';
+import { LogThrottle } from '../log-throttle.js';
+import type { Clock, Log } from '../ports.js';
+import { CountsByName } from '../recent-counts.js';
+import type { Refusal } from '../refusal.js';
+import type { Bound, Boundless, ModelLimits } from './bound.js';
+import type { Assumed, BudgetHold, HeldPart, OwnedBudget } from './owned-budget.js';
+import type { Amount } from './purse.js';
+import type { Purses } from './purses.js';
+import { costNotBounded, exhausted, type Misfit, modelNotPriced, reserved } from './refusals.js';
+
+/** What a request may spend. */
+export interface Spending {
+  budgets: readonly OwnedBudget[];
+  /** As the request names it; null: it names none. */
+  model: string | null;
+  /** Size of its body. */
+  bytes: number;
+  bound: (limitsOf: (model: string) => ModelLimits | null) => Bound | Boundless;
+}
+
+/** The price of a model at the provider of a request; null if there is none. */
+export type PriceFor = (
+  pass: { readonly upstreamBaseUrl: string | null; readonly upstreamAuth: UpstreamAuth },
+  model: string,
+  timeMs: number,
+) => Price | null;
+
+/** How a request that may have spent something has ended. `unspent`: it has not. `cut`: the usage, if there is one, may be only a part. */
+export interface Ending {
+  kind: 'unspent' | 'complete' | 'cut';
+  usage: ModelUsage | null;
+  /** Null if it is not known. */
+  costNano: number | null;
+  /** In ms since the epoch. */
+  admittedAtMs: number;
+}
+
+export interface BudgetsOptions {
+  purses: Purses;
+  clock: Clock;
+  log: Log;
+  priceFor: PriceFor;
+  publish: (event: BudgetEvent) => void;
+}
+
+// Of a model that nothing is known of.
+const USUAL_TOKENS = 1_000;
+/** From so many requests of a token with a model on, these alone are its estimate. */
+const ENOUGH_SAMPLES = 20;
+const MAX_ESTIMATES = 10_000;
+const MAX_MODELS = 1_000;
+/** How often others may be faster with what was granted. */
+const MAX_ATTEMPTS = 10;
+const BYTES_PER_TOKEN = 4;
+const EVENT_EVERY_MS = 60_000;
+const MAX_TOLD = 10_000;
+const LOG_EVERY_MS = 60_000;
+/** Clients are warned when less than this share of a budget is left. */
+const WARNING_DIVISOR = 10;
+
+export class Budgets {
+  readonly #options: BudgetsOptions;
+  /** Tokens that requests have used, by token and model, and by model. */
+  readonly #ofTokens = new CountsByName(MAX_ESTIMATES);
+  readonly #ofModels = new CountsByName(MAX_MODELS);
+  /** Shadow budgets that would have refused requests: when that was told last (monotonic), and how many since. */
+  readonly #wouldRefuse = new Map<string, { toldAtMs: number; count: number }>();
+  readonly #warnings: LogThrottle<'warn'>;
+  /** Requests for which a provider has billed more than their bound. */
+  overruns = 0;
+
+  constructor(options: BudgetsOptions) {
+    this.#options = options;
+    this.#warnings = new LogThrottle(options.clock, options.log, LOG_EVERY_MS);
+  }
+
+  // ---- before
+
+  /**
+   * Reserves what the request may cost in each of its budgets, or nothing in any.
+   *
+   * @returns a promise only if it has to wait for the database.
+   * @throws {Refusal} (or rejects with) `budget_exhausted`, `budget_reserved`, `model_not_priced`, `cost_not_bounded`, `unavailable`.
+   */
+  reserve(pass: Pass, spending: Spending): BudgetHold | Promise<BudgetHold> {
+    const { clock } = this.#options;
+    const nowMs = clock.now();
+    const hold = this.#wanted(pass, spending, nowMs);
+    for (const part of hold.parts) {
+      part.reservation = this.#purseOf(part.budget).tryReserve(part.needed, part.budget, nowMs);
+      if (part.reservation === null) return this.#reserveSlowly(pass, spending, hold);
+    }
+    return hold;
+  }
+
+  async #reserveSlowly(pass: Pass, spending: Spending, hold: BudgetHold): Promise<BudgetHold> {
+    try {
+      for (const part of hold.parts) {
+        if (part.reservation !== null) continue;
+        const refusal = await this.#reserveOne(pass, spending, part);
+        if (refusal === null) continue;
+        if (part.budget.mode !== 'shadow') throw refusal;
+        this.#wouldHaveRefused(pass, part);
+      }
+      return hold;
+    } catch (error) {
+      this.release(hold);
+      throw error;
+    }
+  }
+
+  /** @returns why it is refused; null if it is reserved, or the budget was removed. */
+  async #reserveOne(pass: Pass, spending: Spending, part: HeldPart): Promise<Refusal | null> {
+    const { clock, purses } = this.#options;
+    const { mode, owner } = part.budget;
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const purse = this.#purseOf(part.budget);
+      const nowMs = clock.now();
+      const came = await this.#more(purse, part, nowMs);
+      if (came === 'exhausted') return exhausted(this.#misfit(pass, spending, part));
+      if (came === 'reserved') break;
+      const latest = budgetsNow(pass)?.find((it) => it.owner === owner);
+      if (!latest) return null;
+      // What it needs depends on the mode.
+      part.budget = { ...latest, mode };
+      part.reservation = purses.of(latest.id).tryReserve(part.needed, part.budget, clock.now());
+      if (part.reservation !== null) return null;
+    }
+    return reserved(this.#misfit(pass, spending, part));
+  }
+
+  #more(purse: ReturnType<Purses['of']>, { needed, budget }: HeldPart, nowMs: number) {
+    return this.#options.purses.more(purse, needed, budget, nowMs);
+  }
+
+  #purseOf({ id }: OwnedBudget) {
+    return this.#options.purses.of(id);
+  }
+
+  #misfit(pass: Pass, spending: Spending, { budget, needed }: HeldPart): Misfit {
+    const nowMs = this.#options.clock.now();
+    const state = this.#purseOf(budget).state(budget, nowMs);
+    const fittingOutput = budget.mode === 'hard' ? this.#fittingOutput(pass, spending, budget, state.used) : null;
+    return { budget, state, needed, fittingOutput, nowMs };
+  }
+
+  #fittingOutput(pass: Pass, spending: Spending, { limitNano, limitTokens }: OwnedBudget, used: Amount): number {
+    const { bound, price } = this.#boundOf(pass, spending, this.#options.clock.now());
+    if (bound === null) return 0;
+    const { inputTokens, outputTokens } = bound;
+    const fits = (output: number) =>
+      (limitTokens === null || used.tokens + inputTokens + output <= limitTokens) &&
+      (limitNano === null || (price !== null && used.nano + mostFor(price, inputTokens, output) <= limitNano));
+    return largest(outputTokens, fits);
+  }
+
+  /** What the request may cost, in each of its budgets. Nothing is reserved yet. */
+  #wanted(pass: Pass, spending: Spending, nowMs: number): BudgetHold {
+    const { budgets, model } = spending;
+    let estimate: Estimate | null = null;
+    const parts = budgets.map((budget) =>
+      budget.mode === 'hard'
+        ? this.#bounded(pass, spending, budget, nowMs)
+        : estimated(budget, (estimate ??= this.#estimate(pass, spending, nowMs))),
+    );
+    return { admittedAtMs: nowMs, model, parts };
+  }
+
+  #bounded(pass: Pass, spending: Spending, budget: OwnedBudget, nowMs: number): HeldPart {
+    const { model } = spending;
+    const needsPrice = budget.limitNano !== null;
+    if (needsPrice && model !== null && !this.#options.priceFor(pass, model, nowMs)) throw modelNotPriced(model, budget);
+    const { bound, price, why } = this.#boundOf(pass, spending, nowMs);
+    if (bound === null) throw costNotBounded(why, budget);
+    if (needsPrice && price === null) throw modelNotPriced(bound.model, budget);
+    const nano = price && mostFor(price, bound.inputTokens, bound.outputTokens);
+    const tokens = bound.inputTokens + bound.outputTokens;
+    const assumed = { nano, tokens };
+    return { budget, reservation: null, needed: { nano: nano ?? 0, tokens }, ifUnreported: assumed, ifCut: assumed };
+  }
+
+  #boundOf(pass: Pass, spending: Spending, nowMs: number): { bound: Bound | null; price: Price | null; why: string } {
+    const { priceFor } = this.#options;
+    const bound = spending.bound((model) => priceFor(pass, model, nowMs));
+    if ('why' in bound) return { bound: null, price: null, why: bound.why };
+    return { bound, price: priceFor(pass, bound.model, nowMs), why: '' };
+  }
+
+  #estimate(pass: Pass, { model, bytes }: Spending, nowMs: number): Estimate {
+    const input = Math.ceil(bytes / BYTES_PER_TOKEN);
+    const usual = this.#usualTokens(pass.tokenId, model);
+    const price = model === null ? null : this.#options.priceFor(pass, model, nowMs);
+    const whole = Math.max(usual, input);
+    return {
+      whole: { tokens: whole, nano: price && plainCost(price, input, whole - input) },
+      cut: { tokens: input + usual, nano: price && plainCost(price, input, usual) },
+    };
+  }
+
+  #usualTokens(tokenId: string, model: string | null): number {
+    const own = this.#ofTokens.get(nameOf(tokenId, model));
+    if (own && own.size >= ENOUGH_SAMPLES) return own.percentile;
+    return this.#ofModels.get(model ?? '')?.percentile ?? USUAL_TOKENS;
+  }
+
+  // ---- after
+
+  /** Nothing of it was spent. */
+  release(hold: BudgetHold): void {
+    for (const part of hold.parts) {
+      if (part.reservation) this.#options.purses.release(part.reservation);
+      part.reservation = null;
+    }
+  }
+
+  /** The request was never forwarded: what it has reserved is free again. */
+  takeBack(pass: Pass): void {
+    const hold = pass.held?.pop();
+    if (hold) this.release(hold);
+  }
+
+  /** A use of this pass has ended: the oldest of them, if there are several. Call it once for each. */
+  settle(pass: Pass, ending: Ending): void {
+    const hold = pass.held?.shift() ?? null;
+    if (ending.kind === 'unspent') {
+      if (hold) this.release(hold);
+      return;
+    }
+    this.#charge(pass, pass.tokenId, hold, ending);
+    this.#charge(pass, pass.projectId, hold, ending);
+    if (hold && ending.kind === 'complete') this.#learn(pass, hold, ending.usage);
+  }
+
+  #charge(pass: Pass, id: string, hold: BudgetHold | null, ending: Ending): void {
+    const { purses } = this.#options;
+    const part = hold?.parts.find(({ budget }) => budget.id === id) ?? null;
+    const charge = chargeFor(ending, part);
+    const reservation = part?.reservation ?? null;
+    purses.charge(reservation?.purse ?? purses.of(id), hold?.admittedAtMs ?? ending.admittedAtMs, charge, reservation);
+    if (part?.budget.mode === 'hard' && reservation) this.#checkOverrun(pass, part, charge);
+  }
+
+  #checkOverrun(pass: Pass, { budget, needed }: HeldPart, { nano, tokens }: Assumed): void {
+    const { limitNano, limitTokens, owner } = budget;
+    const isOver = (limitNano !== null && (nano ?? 0) > needed.nano) || (limitTokens !== null && tokens > needed.tokens);
+    if (!isOver) return;
+    this.overruns += 1;
+    this.#warnings.record(
+      'warn',
+      'a provider has billed more than the bound of a request with a hard budget',
+      (count) => ({ requests: count, owner, tokenId: pass.tokenId, projectId: pass.projectId, bound: needed, billed: { nano, tokens } }),
+    );
+  }
+
+  #learn({ tokenId }: Pass, { model }: BudgetHold, usage: ModelUsage | null): void {
+    const { total } = tokensIn(usage);
+    if (total === null || total === 0) return;
+    this.#ofTokens.add(nameOf(tokenId, model), total);
+    this.#ofModels.add(model ?? '', total);
+  }
+
+  // ---- what operators and clients are told
+
+  /** A warning for the client once less than a tenth of a budget is left, such as `budget-left=4%`. Null before that, and without a budget. */
+  warning(pass: Pass): string | null {
+    const { budgets } = pass;
+    if (budgets === null) return null;
+    const nowMs = this.#options.clock.now();
+    const shares = budgets.flatMap((budget) => (budget.mode === 'shadow' ? [] : this.#sharesLeft(budget, nowMs)));
+    const least = Math.min(...shares);
+    return least * WARNING_DIVISOR < 1 ? `budget-left=${Math.floor(100 * least)}%` : null;
+  }
+
+  #sharesLeft(budget: OwnedBudget, nowMs: number): number[] {
+    const { used } = this.#purseOf(budget).state(budget, nowMs);
+    const share = (limit: number | null, amount: number) => (limit === null ? [] : [Math.max(0, limit - amount) / limit]);
+    return [...share(budget.limitNano, used.nano), ...share(budget.limitTokens, used.tokens)];
+  }
+
+  /** At most one event in a minute for each budget. */
+  #wouldHaveRefused(pass: Pass, { budget }: HeldPart): void {
+    const { clock } = this.#options;
+    const nowMs = clock.monotonic();
+    const known = this.#wouldRefuse.get(budget.id) ?? { toldAtMs: -Infinity, count: 0 };
+    known.count += 1;
+    if (nowMs - known.toldAtMs >= EVENT_EVERY_MS) {
+      this.#publish(pass, budget, known.count);
+      known.toldAtMs = nowMs;
+      known.count = 0;
+    }
+    this.#wouldRefuse.delete(budget.id);
+    this.#wouldRefuse.set(budget.id, known);
+    if (this.#wouldRefuse.size > MAX_TOLD) this.#wouldRefuse.delete(this.#wouldRefuse.keys().next().value ?? '');
+  }
+
+  #publish(pass: Pass, budget: OwnedBudget, count: number): void {
+    const { clock, publish } = this.#options;
+    const { owner, id, mode, period, limitNano, limitTokens } = budget;
+    const { used } = this.#purseOf(budget).state(budget, clock.now());
+    const isOfMoney = limitNano !== null && (limitTokens === null || used.nano >= limitNano);
+    publish({
+      kind: 'budget.would_refuse',
+      timeMs: clock.now(),
+      projectId: pass.projectId,
+      projectName: pass.projectName,
+      tokenId: owner === 'token' ? id : null,
+      tokenName: owner === 'token' ? pass.tokenName : null,
+      count,
+      budget: {
+        owner,
+        mode,
+        period,
+        unit: isOfMoney ? 'usd' : 'tokens',
+        limit: (isOfMoney ? limitNano : limitTokens) ?? 0,
+        used: isOfMoney ? used.nano : used.tokens,
+        percent: null,
+      },
+    });
+  }
+}
+
+/** Those that hold for what begins now. */
+export const budgetsNow = ({ account, budgets }: Pass): readonly OwnedBudget[] | null =>
+  account.known ? account.known.budgets : budgets;
+
+interface Estimate {
+  whole: Assumed;
+  cut: Assumed;
+}
+
+const estimated = (budget: OwnedBudget, { whole, cut }: Estimate): HeldPart => ({
+  budget,
+  reservation: null,
+  needed: { nano: whole.nano ?? 0, tokens: whole.tokens },
+  ifUnreported: whole,
+  ifCut: cut,
+});
+
+const NOTHING_KNOWN: Assumed = { nano: null, tokens: 0 };
+
+/** Never less than what is reported. */
+function chargeFor({ kind, usage, costNano }: Ending, part: HeldPart | null): Assumed {
+  const { total, atLeast } = tokensIn(usage);
+  const isCut = kind === 'cut';
+  const assumed = part === null ? NOTHING_KNOWN : isCut ? part.ifCut : part.ifUnreported;
+  return {
+    nano: costNano !== null && !isCut ? costNano : larger(assumed.nano, costNano),
+    tokens: total !== null && !isCut ? total : Math.max(assumed.tokens, atLeast),
+  };
+}
+
+const larger = (one: number | null, other: number | null) =>
+  one === null || other === null ? (one ?? other) : Math.max(one, other);
+
+/** All tokens of a request: null if a count that belongs to them is missing; then they are at least those that are known. */
+function tokensIn(usage: ModelUsage | null): { total: number | null; atLeast: number } {
+  if (usage === null) return { total: null, atLeast: 0 };
+  const { promptTokens: prompt, completionTokens: completion, totalTokens: total } = usage;
+  const sum = (prompt ?? 0) + (completion ?? 0);
+  const isWhole = prompt !== null && completion !== null;
+  // A total may leave out what was thought.
+  if (total !== null) return { total: Math.max(total, sum), atLeast: Math.max(total, sum) };
+  return { total: isWhole ? sum : null, atLeast: sum };
+}
+
+const plainCost = (price: Price, promptTokens: number, completionTokens: number): number | null =>
+  costOf(price, {
+    promptTokens,
+    completionTokens,
+    totalTokens: null,
+    cacheReadTokens: null,
+    cacheWriteTokens: null,
+    cacheWrite1hTokens: null,
+    reasoningTokens: null,
+    audioInputTokens: null,
+    audioOutputTokens: null,
+    reportedNano: null,
+  });
+
+const nameOf = (tokenId: string, model: string | null) => `${tokenId} ${model ?? ''}`;
+
+/** The largest number up to `most` that fits, if all below one that fits do; 0 if none does. */
+function largest(most: number, fits: (value: number) => boolean): number {
+  if (fits(most)) return most;
+  let [low, high] = [0, most];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (fits(middle)) low = middle;
+    else high = middle;
+  }
+  return low;
+}
