@@ -105,7 +105,9 @@ export async function buildCore(
       : null;
   const limits = link ? new LinkedLimits(link, clock) : (sharedLimits ?? ownLimits);
   const limiter = new Limiter(limits);
+  const costs = new Costs(new PriceBook([], []), settings.upstreamBaseUrl.href);
   const admission = new Admission({
+    costs,
     limiter,
     lookup,
     ledger,
@@ -121,7 +123,6 @@ export async function buildCore(
     onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
   });
   const isReady = () => readiness.isDatabaseReady;
-  const costs = new Costs(new PriceBook([], []), settings.upstreamBaseUrl.href);
   const retentionMs = settings.usageRetentionMs;
   const models = new ModelNames();
   const usage = new UsageStatistics({ store: stores.usage, clock, log, instanceId, models, isReady, retentionMs });

@@ -26,8 +26,9 @@
 import type { Limits } from '../api/vocabulary.js';
 import { type Account, Pass } from './account.js';
 import { Accounts, isKnown, type KnownAccount } from './accounts.js';
-import { Budgets, type PriceFor, type Spending } from './budget/budgets.js';
+import { Budgets, type Spending } from './budget/budgets.js';
 import type { BudgetHold } from './budget/owned-budget.js';
+import type { Costs } from './cost/costs.js';
 import type { BudgetEvent } from './events.js';
 import { Histogram } from './histogram.js';
 import type { Asked, BodyModels, Policy } from './policy/policy.js';
@@ -78,7 +79,7 @@ export interface AdmissionOptions {
   /** Enforces the limits of tokens and projects. */
   limiter: Limiter;
   /** Default: no model has a price. */
-  priceFor?: PriceFor;
+  costs?: Pick<Costs, 'priceOf'>;
   /** Gets what happens to budgets. */
   onBudgetEvent?: (event: BudgetEvent) => void;
   /** Called when the others have taken this instance for dead, and it joins them again. */
@@ -127,7 +128,7 @@ export class Admission {
     this.budgets = new Budgets({
       ...options,
       purses: this.#settlement.purses,
-      priceFor: options.priceFor ?? (() => null),
+      costs: options.costs ?? { priceOf: () => null },
       publish: options.onBudgetEvent ?? (() => undefined),
     });
   }

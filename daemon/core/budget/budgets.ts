@@ -15,9 +15,9 @@
  *
  * All requests are charged, also those without a budget, so that what was spent is known everywhere.
  */
-import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { Pass } from '../account.js';
 import { costOf, mostFor } from '../cost/costing.js';
+import type { Costs } from '../cost/costs.js';
 import type { Price } from '../cost/prices.js';
 import type { BudgetEvent, ModelUsage } from '../events.js';
 import { LogThrottle } from '../log-throttle.js';
@@ -40,13 +40,6 @@ export interface Spending {
   bound: (limitsOf: (model: string) => ModelLimits | null) => Bound | Boundless;
 }
 
-/** The price of a model at the provider of a request; null if there is none. */
-export type PriceFor = (
-  pass: { readonly upstreamBaseUrl: string | null; readonly upstreamAuth: UpstreamAuth },
-  model: string,
-  timeMs: number,
-) => Price | null;
-
 /** How a request that may have spent something has ended. `unspent`: it has not. `cut`: the usage, if there is one, may be only a part. */
 export interface Ending {
   kind: 'unspent' | 'complete' | 'cut';
@@ -61,7 +54,7 @@ export interface BudgetsOptions {
   purses: Purses;
   clock: Clock;
   log: Log;
-  priceFor: PriceFor;
+  costs: Pick<Costs, 'priceOf'>;
   publish: (event: BudgetEvent) => void;
 }
 
@@ -189,9 +182,10 @@ export class Budgets {
   }
 
   #bounded(pass: Pass, spending: Spending, budget: OwnedBudget, nowMs: number): HeldPart {
+    const { costs } = this.#options;
     const { model } = spending;
     const needsPrice = budget.limitNano !== null;
-    if (needsPrice && model !== null && !this.#options.priceFor(pass, model, nowMs)) throw modelNotPriced(model, budget);
+    if (needsPrice && model !== null && !costs.priceOf(pass, model, nowMs)) throw modelNotPriced(model, budget);
     const { bound, price, why } = this.#boundOf(pass, spending, nowMs);
     if (bound === null) throw costNotBounded(why, budget);
     if (needsPrice && price === null) throw modelNotPriced(bound.model, budget);
@@ -202,16 +196,16 @@ export class Budgets {
   }
 
   #boundOf(pass: Pass, spending: Spending, nowMs: number): { bound: Bound | null; price: Price | null; why: string } {
-    const { priceFor } = this.#options;
-    const bound = spending.bound((model) => priceFor(pass, model, nowMs));
+    const { costs } = this.#options;
+    const bound = spending.bound((model) => costs.priceOf(pass, model, nowMs));
     if ('why' in bound) return { bound: null, price: null, why: bound.why };
-    return { bound, price: priceFor(pass, bound.model, nowMs), why: '' };
+    return { bound, price: costs.priceOf(pass, bound.model, nowMs), why: '' };
   }
 
   #estimate(pass: Pass, { model, bytes }: Spending, nowMs: number): Estimate {
     const input = Math.ceil(bytes / BYTES_PER_TOKEN);
     const usual = this.#usualTokens(pass.tokenId, model);
-    const price = model === null ? null : this.#options.priceFor(pass, model, nowMs);
+    const price = this.#options.costs.priceOf(pass, model, nowMs);
     const whole = Math.max(usual, input);
     return {
       whole: { tokens: whole, nano: price && plainCost(price, input, whole - input) },
@@ -264,13 +258,21 @@ export class Budgets {
 
   #checkOverrun(pass: Pass, { budget, needed }: HeldPart, { nano, tokens }: Assumed): void {
     const { limitNano, limitTokens, owner } = budget;
-    const isOver = (limitNano !== null && (nano ?? 0) > needed.nano) || (limitTokens !== null && tokens > needed.tokens);
+    const isOver =
+      (limitNano !== null && (nano ?? 0) > needed.nano) || (limitTokens !== null && tokens > needed.tokens);
     if (!isOver) return;
     this.overruns += 1;
     this.#warnings.record(
       'warn',
       'a provider has billed more than the bound of a request with a hard budget',
-      (count) => ({ requests: count, owner, tokenId: pass.tokenId, projectId: pass.projectId, bound: needed, billed: { nano, tokens } }),
+      (count) => ({
+        requests: count,
+        owner,
+        tokenId: pass.tokenId,
+        projectId: pass.projectId,
+        bound: needed,
+        billed: { nano, tokens },
+      }),
     );
   }
 
@@ -295,7 +297,8 @@ export class Budgets {
 
   #sharesLeft(budget: OwnedBudget, nowMs: number): number[] {
     const { used } = this.#purseOf(budget).state(budget, nowMs);
-    const share = (limit: number | null, amount: number) => (limit === null ? [] : [Math.max(0, limit - amount) / limit]);
+    const share = (limit: number | null, amount: number) =>
+      limit === null ? [] : [Math.max(0, limit - amount) / limit];
     return [...share(budget.limitNano, used.nano), ...share(budget.limitTokens, used.tokens)];
   }
 
