@@ -247,6 +247,23 @@ export class Budgets {
     if (hold && ending.kind === 'complete') this.#learn(pass, hold, ending.usage);
   }
 
+  /**
+   * Charges what was used without having been reserved.
+   *
+   * @returns why nothing more may be used; null if more may.
+   */
+  chargeMore(pass: Pass, ending: Ending): Refusal | null {
+    this.#charge(pass, pass.tokenId, null, ending);
+    this.#charge(pass, pass.projectId, null, ending);
+    const nowMs = this.#options.clock.now();
+    for (const budget of budgetsNow(pass) ?? []) {
+      if (budget.mode === 'shadow' || this.#sharesLeft(budget, nowMs).every((share) => share > 0)) continue;
+      const state = this.#purseOf(budget).state(budget, nowMs);
+      return exhausted({ budget, state, needed: { nano: 0, tokens: 0 }, fittingOutput: null, nowMs });
+    }
+    return null;
+  }
+
   #charge(pass: Pass, id: string, hold: BudgetHold | null, ending: Ending): void {
     const { purses } = this.#options;
     const part = hold?.parts.find(({ budget }) => budget.id === id) ?? null;

@@ -107,6 +107,11 @@ export class ContentReader {
     }
   }
 
+  /** The model that the request names, as far as its body was read. It may contain a secret. */
+  requestedModel(target: string | undefined): string | null {
+    return this.#requested.name(target);
+  }
+
   /** The response has started. @param coding its content coding; null if none. */
   responseStarted(contentType: string | null, coding: string | null): void {
     const type = contentType ?? '';

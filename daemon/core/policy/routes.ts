@@ -38,6 +38,11 @@ export class Route {
   /** Whether it is not known from the request which models run. */
   readonly isUncheckable: boolean;
 
+  /** Whether a form of the path leads to what outlives the request, or around this proxy. */
+  get escapes(): boolean {
+    return this.forms.some(({ escape }) => escape !== null);
+  }
+
   constructor(asked: AskedRoute) {
     const { method, path, isHandshake } = asked;
     const forms = percentDecodedForms(path);

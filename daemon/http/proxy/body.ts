@@ -54,6 +54,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
   #isComplete = false;
   #isStream = false;
   #isPaused = false;
+  #isTaken = false;
   /** Bytes that were taken last. They are being sent until the next ones are asked for. */
   #taken = 0;
   #failure: Error | null = null;
@@ -102,6 +103,7 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
 
   /** Counted only if it has to wait before it is forwarded. */
   #handOverWhole(body: Buffer): void {
+    this.#isTaken = true;
     this.#handOver(body);
     if (this.#source !== null) this.#hold(body.length + PIECE_BYTES);
   }
@@ -123,6 +125,11 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
     this.#isStream = body === this;
     this.#options.timeouts.pause();
     this.#receiver.onBody(body);
+  }
+
+  /** Whether all of the body has arrived and was taken. */
+  get isTaken(): boolean {
+    return this.#isTaken;
   }
 
   /** The complete body was sent, or its request has ended. What follows is not read here any more. */
@@ -171,7 +178,10 @@ export class Upload implements AsyncIterable<Buffer>, AsyncIterator<Buffer, unde
     const value = this.#gathered.take();
     this.#taken = value.length;
     this.#count();
-    if (value.length === 0) return { value: undefined, done: true };
+    if (value.length === 0) {
+      this.#isTaken = true;
+      return { value: undefined, done: true };
+    }
     if (this.#isPaused) {
       this.#isPaused = false;
       this.#source?.resume();

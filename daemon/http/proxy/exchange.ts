@@ -13,6 +13,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live, Reloadable, Settings } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
+import type { Spending } from '../../core/budget/budgets.js';
+import type { OwnedBudget } from '../../core/budget/owned-budget.js';
 import { isNotModified } from '../../core/cache/caching.js';
 import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
 import { type CacheClient, CacheTransaction } from '../../core/cache-transaction.js';
@@ -36,6 +38,7 @@ import { type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotE
 import { askedOf } from './asked.js';
 import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
 import { ClientResponse } from './client-response.js';
+import { boundOfRequest, mostToJudge } from './budgeted.js';
 import { RequestRecord } from './request-record.js';
 import { type IdleTimers, TransferTimeouts } from './timeouts.js';
 import { UpstreamExchange } from './upstream-exchange.js';
@@ -78,7 +81,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
   #fields: RequestFields | null = null;
   #body: RequestBody = null;
   #upload: Upload | null = null;
-  /** What it asks for, if its token has a policy. */
+  /** What it asks for, if its token has a policy or a budget. */
   #asked: Asked | null = null;
   /** Whether its body is checked while it is forwarded, so that its use may be undone. */
   #withholdsUse = false;
@@ -154,14 +157,16 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     if (this.#expectsContinue) this.res.writeContinue();
     timeouts.beginBody();
     const isOfKey = options.cache !== null && bodyIsPartOfKey(req, fields);
+    const declaredBytes = fields.contentLength === undefined ? null : Number(fields.contentLength);
     const collectedBytes = Math.max(
       isOfKey ? MAX_KEY_BODY_BYTES : 0,
       pass.missingUsage === 'inject' && mayLackUsage(req, fields) ? MAX_EXTENDED_BODY_BYTES : 0,
+      pass.budgets === null ? 0 : mostToJudge(pass.budgets, declaredBytes),
     );
     return new Upload(req, this, {
       timeouts,
       memory: options.memory,
-      declaredBytes: fields.contentLength === undefined ? null : Number(fields.contentLength),
+      declaredBytes,
       maxBytes: this.maxBodyBytes,
       maxCollectedBytes: isBufferable(fields) ? Infinity : collectedBytes,
     });
@@ -349,13 +354,29 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
       if (upstream.slot.granted) await upstream.slot.granted;
       checkNotEnded(this, pass);
       const runs = runsModel(req.method ?? '', req.url ?? '');
-      const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse, runs);
+      const spending = pass.budgets === null ? null : this.#spending(pass.budgets, fields, runs);
+      const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse, runs, spending);
       if (waitingForUnit) await waitingForUnit;
       checkNotEnded(this, pass);
       this.#send(upstream, fields); // In the same turn as these checks, so that nothing can happen in between.
     } catch (error) {
       this.refuse(error);
     }
+  }
+
+  /** What it may spend; null for what runs no model. */
+  #spending(budgets: readonly OwnedBudget[], { contentLength }: RequestFields, runs: boolean): Spending | null {
+    const { req, record } = this;
+    const { facts } = this.asked;
+    const body = this.#body;
+    const startsMore = body !== null && facts.route.escapes && budgets.some(({ mode }) => mode === 'hard');
+    if (!startsMore && !(runs && facts.route.mustNameModel)) return null;
+    return {
+      budgets,
+      model: record.content?.requestedModel(req.url) ?? facts.models[0] ?? null,
+      bytes: Buffer.isBuffer(body) ? body.length : Number(contentLength ?? 0),
+      bound: (limitsOf) => boundOfRequest(this.asked, body, limitsOf),
+    };
   }
 
   #upstreamOf(pass: Pass): UpstreamExchange {
@@ -462,6 +483,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
   /** The complete response was sent, or the connection is closed. */
   #close(): void {
     this.#state.inFlight.delete(this);
+    this.record.isSent = (this.#upstream?.mayBeSent ?? false) && (this.#upload?.isTaken ?? true);
     this.#upload?.end();
     this.clientResponse.close();
     this.timeouts.end();

@@ -171,6 +171,11 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
     this.#returnToForwarder = returnToForwarder;
   }
 
+  /** Whether anything of the request may have been sent. */
+  get mayBeSent(): boolean {
+    return this.#abort !== null;
+  }
+
   start(): void {
     this.#connection.dispatch(this.#request, this);
   }

@@ -28,7 +28,7 @@ import { codeOf, statusOf } from '../problems.js';
 const CLIENT_CLOSED_STATUS = 499;
 
 export interface RecordOptions {
-  admission: Pick<Admission, 'finish' | 'settleTokens'>;
+  admission: Pick<Admission, 'finish' | 'settleTokens' | 'budgets'>;
   addressOf: AddressOf;
   clock: Clock;
   costs: Pick<Costs, 'costOf'>;
@@ -61,6 +61,8 @@ export interface ConnectionPart {
 // As that of a request of its own.
 const PART_STATUS = 200;
 
+const NOTHING_SPENT = { kind: 'unspent', costNano: 0, admittedAtMs: 0 } as const;
+
 /** Record of one request on /v1. It is filled in while the request runs and published once, after the request has ended. */
 export class RequestRecord implements Completed {
   readonly #options: RecordOptions;
@@ -87,6 +89,8 @@ export class RequestRecord implements Completed {
   connection: { facts(context: CaptureContext): Readings } | null = null;
   /** Whether it is a use once it is forwarded. The responses on a WebSocket are uses of their own. */
   isUse = true;
+  /** Whether the provider may have had the whole request. Until then it has nothing to bill. */
+  isSent = false;
   /** Whether the records of its responses say everything, so that it needs none itself. */
   isRecordedInParts = false;
   #subject: KnownSubject | null = null;
@@ -136,7 +140,12 @@ export class RequestRecord implements Completed {
 
   /** For the client, if its token ends soon. */
   tokenWarning(): string | null {
-    return this.pass?.warning(this.#options.clock.now()) ?? null;
+    const { pass } = this;
+    if (!pass) return null;
+    const warning = pass.warning(this.#options.clock.now());
+    if (pass.budgets === null) return warning;
+    const ofBudget = this.#options.admission.budgets.warning(pass);
+    return warning === null || ofBudget === null ? (warning ?? ofBudget) : `${warning}, ${ofBudget}`;
   }
 
   /** The complete response was sent. */
@@ -169,29 +178,63 @@ export class RequestRecord implements Completed {
       upstreamKey: this.pass?.upstreamKey ?? null,
     });
     const { model, usage, ranModel, requestBody, responseBody, error } = read ?? NO_READINGS;
-    if (this.isRecordedInParts && usage === null) return;
+    const isInParts = this.isRecordedInParts && usage === null;
     if (error !== null) this.#providerReportedError(error);
+    const isBilled = ranModel && !isInParts && this.#mayBeBilled(usage);
+    const costNano = isBilled && this.pass ? this.#options.costs.costOf(this.pass, model, usage, this.#timeMs) : 0;
+    this.#charge(isBilled, usage, costNano);
+    if (isInParts) return;
     this.#settle(usage);
     const ended = this.#ended();
     ended.model = model;
     ended.usage = modelUsageOf(usage);
-    ended.costNano = ranModel ? this.#cost(model, usage) : 0;
+    ended.costNano = costNano;
     ended.isModelAnswered = this.content?.isModelAnswered ?? false;
     ended.requestBody = requestBody;
     ended.responseBody = responseBody;
     this.#options.onEnded(ended, this.cause);
   }
 
-  /** What it has cost, if it ran a model: nothing if the provider refused it; null if that is not known. */
-  #cost(model: string | null, usage: DetailedUsage | null): number | null {
-    const { pass, outcome } = this;
-    if (pass === null || this.isHit || this.forwardedAtMs === null) return 0;
-    if (usage === null) {
-      const wasCut = outcome === 'revoked' || outcome === 'drained';
-      const isUnbilled = this.respondedAtMs === null ? this.#isUnbilled && !wasCut : (this.status ?? 0) >= 400;
-      if (isUnbilled) return 0;
+  /** Whether the provider may bill it, if it ran a model. What is reported was billed. */
+  #mayBeBilled(usage: DetailedUsage | null): boolean {
+    const { pass, outcome, respondedAtMs } = this;
+    if (pass === null || this.isHit || this.forwardedAtMs === null) return false;
+    if (usage !== null) return true;
+    if (respondedAtMs !== null) return (this.status ?? 0) < 400;
+    const wasCut = outcome === 'revoked' || outcome === 'drained';
+    return this.isUse && this.isSent && (wasCut || !this.#isUnbilled);
+  }
+
+  /** Charges the budgets, or frees what was reserved in them. */
+  #charge(isBilled: boolean, usage: DetailedUsage | null, costNano: number | null): void {
+    const { pass, connection } = this;
+    if (!pass) return;
+    // On a connection, what was reported outside of its responses is charged already.
+    if (!isBilled || (connection && usage !== null)) {
+      if (pass.held) this.#options.admission.budgets.settle(pass, { ...NOTHING_SPENT, usage: null });
+      return;
     }
-    return this.#options.costs.costOf(pass, model, usage, this.#timeMs);
+    const isWhole = this.outcome === 'ok' || this.outcome === 'upstream_refused';
+    this.#options.admission.budgets.settle(pass, {
+      kind: isWhole && !connection ? 'complete' : 'cut',
+      usage,
+      costNano,
+      admittedAtMs: this.#timeMs - (this.#endedAtMs - (this.forwardedAtMs ?? this.#endedAtMs)),
+    });
+  }
+
+  /**
+   * Charges what the provider has reported outside of a response on this connection, such as for a transcription.
+   *
+   * @returns why nothing more may be used; null if more may.
+   */
+  chargeMore(model: string | null, usage: DetailedUsage): Refusal | null {
+    const { admission, clock, costs } = this.#options;
+    const { pass } = this;
+    if (!pass) return null;
+    const nowMs = clock.now();
+    const costNano = costs.costOf(pass, maskedModelName(model, pass.upstreamKey), usage, nowMs);
+    return admission.budgets.chargeMore(pass, { kind: 'complete', usage, costNano, admittedAtMs: nowMs });
   }
 
   /** What was refused has used nothing. Of what is cut it is not known. */
@@ -213,11 +256,19 @@ export class RequestRecord implements Completed {
     const isUnbilled = refusal !== undefined || (error !== null && begunAtMs === null && part.usage === null);
     const begunAfterMs = begunAtMs === null ? null : begunAtMs - startedAtMs;
     if (pass?.unsettled && !refusal) admission.settleTokens(pass, tokensIn(part.usage));
+    const costNano = isUnbilled || pass === null ? 0 : costs.costOf(pass, shownModel, part.usage, timeMs);
+    if (pass && !refusal) {
+      const { outcome, usage } = part;
+      const isWhole = outcome === 'ok' || (outcome === 'provider_error' && usage !== null);
+      const kind = isUnbilled ? 'unspent' : isWhole ? 'complete' : 'cut';
+      const admittedAtMs = timeMs - (clock.monotonic() - startedAtMs);
+      admission.budgets.settle(pass, { kind, usage, costNano, admittedAtMs });
+    }
     const ended: RequestEnded = {
       ...this.#ended(),
       ...part,
       usage: modelUsageOf(part.usage),
-      costNano: isUnbilled || pass === null ? 0 : costs.costOf(pass, shownModel, part.usage, timeMs),
+      costNano,
       outcome: refusal ? outcomeOf(refusal) : (part.outcome ?? 'ok'),
       status: status ?? PART_STATUS,
       code: refusal ? codeOf(refusal) : maskedErrorCode(error, upstreamKey),

@@ -9,6 +9,7 @@ import type { Clock } from '../../core/ports.js';
 import { Refusal, unavailable } from '../../core/refusal.js';
 import { digestOf } from '../../core/token.js';
 import { askedOf } from './asked.js';
+import { checkBoundable } from './budgeted.js';
 import { admit, type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded } from './admit.js';
 import type { Slot } from './upstream-connection.js';
 import { headersForClient, REFUSAL_HEADERS } from './client-response.js';
@@ -179,7 +180,8 @@ export class Upgrade implements AdmissionRequest, TunnelOwner, UpgradeReceiver {
       const slot = (this.#slot = upstream.forwarder.reserve());
       if (slot.granted) await slot.granted;
       checkNotEnded(this, pass);
-      const confirming = isUse ? admission.draw(pass) : admission.hold(pass);
+      if (pass.budgets) checkBoundable(pass.budgets);
+      const confirming = isUse ? admission.draw(pass, false, false, true, this.uses.spending(0)) : admission.hold(pass);
       if (confirming) await confirming;
       checkNotEnded(this, pass);
       this.#send(upstream, pass, fields); // In the same turn as these checks, so that nothing can happen in between.

@@ -99,6 +99,11 @@ export class UpstreamExchange {
     });
   }
 
+  /** Whether the provider may have the request, as far as its body was taken. */
+  get mayBeSent(): boolean {
+    return this.#forwarding?.mayBeSent ?? false;
+  }
+
   /** Resumes a response that the client could not take for a while. */
   resume(): void {
     this.#forwarding?.resume();

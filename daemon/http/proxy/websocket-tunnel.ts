@@ -211,7 +211,7 @@ export class WebSocketTunnel {
     // become the beginning of another frame: control frames of the client overtake what is held.
     const asksForNothing = !this.#messages.wantsPayload && !this.#mustHaveTypes && !frames.isInHeader;
     if (!asksForNothing) this.#checkSize(length);
-    const waiting = frames.hasEndedMessage && !asksForNothing ? this.#allow() : undefined;
+    const waiting = frames.hasEndedMessage && !asksForNothing ? this.#allow(this.#message.length + length) : undefined;
     if (this.#refusal !== null) return 'drop';
     return waiting ?? (frames.hasEndedMessage || asksForNothing ? 'pass' : 'hold');
   }
@@ -222,8 +222,8 @@ export class WebSocketTunnel {
     this.#refuseMessage(new Refusal('body_too_large', 'the message is too large'));
   }
 
-  /** Asks for a unit if the client's message, which is complete, asks for a response. @returns a promise only if it has to wait. */
-  #allow(): undefined | Promise<void> {
+  /** Asks for a unit if the client's message, which is complete, asks for a response. @param bytes size of the message. @returns a promise only if it has to wait. */
+  #allow(bytes: number): undefined | Promise<void> {
     if (this.#refusal) return undefined;
     const { requests, hasType, isWarmUp, model, read } = this.#messages;
     if (requests > 1 || (this.#mustHaveTypes && !hasType)) {
@@ -231,7 +231,7 @@ export class WebSocketTunnel {
       return undefined;
     }
     try {
-      if (requests > 0) return this.#owner.uses.ask({ model, isRead: isWarmUp, read });
+      if (requests > 0) return this.#owner.uses.ask({ model, isRead: isWarmUp, read, bytes });
       if (this.#mustHaveTypes) this.#owner.uses.check(read);
       return undefined;
     } catch (error) {

@@ -1,5 +1,6 @@
 import type { Live } from '../../../config/settings.js';
 import type { Admission } from '../../core/admission.js';
+import { budgetsNow, type Spending } from '../../core/budget/budgets.js';
 import type { CaptureContext } from '../../core/content/body-capture.js';
 import { maskedModelName, modelNameFrom } from '../../core/content/facts.js';
 import type { ProviderMessage } from '../../core/content/provider-messages.js';
@@ -12,6 +13,7 @@ import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import type { Refusal } from '../../core/refusal.js';
 import { asRefusal } from '../problems.js';
+import { noBound } from './budgeted.js';
 import { malformedResponse } from './http-proxy.js';
 import { pathOf } from '../request-head.js';
 import type { ConnectionPart, RequestRecord } from './request-record.js';
@@ -33,6 +35,8 @@ export interface Asked {
   isRead: boolean;
   /** What policies depend on; null if it was not read. */
   read: BodyModels | null;
+  /** Size of its message. */
+  bytes: number;
 }
 
 export interface UsesOptions {
@@ -182,17 +186,25 @@ export class WebSocketUses {
     return counting ? counting.then(() => this.#drawFor(asked)) : this.#drawFor(asked);
   }
 
-  #drawFor({ isRead, read }: Asked): undefined | Promise<void> {
+  #drawFor({ isRead, read, model, bytes }: Asked): undefined | Promise<void> {
     const { pass } = this.#record;
     const { admission, live } = this.#options;
-    if (!this.#isOfResponses || !pass) return this.#draw(isRead);
-    return admission.drawForMessage(pass, isRead && !live.current.countReads, read);
+    const spending = this.spending(bytes, model);
+    if (!this.#isOfResponses || !pass) return this.#draw(isRead, spending);
+    return admission.drawForMessage(pass, isRead && !live.current.countReads, read, spending);
   }
 
-  #draw(isRead: boolean): undefined | Promise<void> {
+  #draw(isRead: boolean, spending: Spending | null): undefined | Promise<void> {
     const { pass } = this.#record;
     const { admission, live } = this.#options;
-    return pass ? admission.draw(pass, isRead && !live.current.countReads, false, true) : undefined;
+    return pass ? admission.draw(pass, isRead && !live.current.countReads, false, true, spending) : undefined;
+  }
+
+  /** What a response may spend; null without a budget. @param bytes size of the message that asks for it. */
+  spending(bytes: number, model: string | null = null): Spending | null {
+    const { pass } = this.#record;
+    const budgets = pass && budgetsNow(pass);
+    return budgets && { budgets, model: model ?? this.#model, bytes, bound: noBound };
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {
@@ -236,7 +248,11 @@ export class WebSocketUses {
       response.model = model;
     } else this.#model ??= model;
     if (response && (ends || response.begunAtMs !== null)) response.usage = addedUsage(response.usage, usage);
-    else this.#usage = addedUsage(this.#usage, usage);
+    else if (usage !== null) {
+      this.#usage = addedUsage(this.#usage, usage);
+      const refusal = this.#record.chargeMore(this.#model, usage);
+      if (refusal) return Promise.reject(refusal);
+    }
     if (response && error !== null) response.error ??= error;
     // In the Responses API an error ends what it is about.
     if (ends || isError) this.#finish(this.#running.shift() ?? this.#asked.shift() ?? this.#doubtful.shift());
@@ -260,7 +276,7 @@ export class WebSocketUses {
     this.#isFlooded = this.#unasked > MAX_UNASKED || this.#running.length > MAX_OPEN;
     if (this.#isFlooded) return Promise.reject(malformedResponse(new Error('responses that nobody asked for')));
     try {
-      return this.#draw(false);
+      return this.#draw(false, this.spending(0));
     } catch (error) {
       return Promise.reject(asRefusal(error));
     }
