@@ -4,7 +4,7 @@ import { actorShown, exact } from '../../daemon/api/formats.js';
 import { usdShown } from '../../daemon/api/money.js';
 import { causeOf, refuserOf } from '../../daemon/api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
-import { type Cell, columnsOf, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
+import { type Cell, columnsOf, cost, IN_TERMINALS, ON_REQUEST, subjectsOf, text, type Tint } from './column.js';
 
 type ChangeEvent = Exclude<WireEvent, WireRequestEvent>;
 
@@ -35,6 +35,7 @@ export const EVENT_FIELDS = [
   'project_name',
   'error',
   'user',
+  'cost_usd',
 ] as const satisfies readonly (keyof AnyEvent)[];
 
 const isRequest = (event: WireEvent): event is WireRequestEvent => event.kind === REQUEST_EVENT_KIND;
@@ -126,6 +127,15 @@ export const EVENT_COLUMNS = columnsOf<WireEvent>()({
       kind: 'pair',
       counts: [prompt, completion],
     })),
+  },
+  cost: {
+    title: 'Cost',
+    what: 'what the request cost',
+    shownBy: IN_TERMINALS,
+    rank: 8.5,
+    width: 9,
+    alignRight: true,
+    cell: ofRequest(({ cost_usd }) => cost({ cost_usd, unpriced_requests: 0 })),
   },
   duration: {
     title: 'Duration',

@@ -1,7 +1,8 @@
-/** Prometheus metrics of an instance. Except for model names, no label contains text chosen by clients or operators. */
+/** Prometheus metrics of an instance. Except for the names of models and, for their cost, of projects, no label contains text chosen by clients or operators. */
 import { FAILED_OUTCOMES } from '../api/vocabulary.js';
 import type { RequestEnded } from '../core/events.js';
 import { SingleRun } from '../core/single-run.js';
+import { CostMetrics } from './cost.js';
 import { byLabel, Families } from './family.js';
 import { ModelMetrics } from './models.js';
 import { addProcess } from './process.js';
@@ -12,11 +13,13 @@ export class Metrics {
   readonly #families = new Families();
   readonly #requests = new RequestMetrics();
   readonly #models = new ModelMetrics();
+  readonly #cost = new CostMetrics();
   readonly #rendering = new SingleRun<string>();
 
   constructor(sources: Omit<Sources, 'policyRefusals'>) {
     addRequests(this.#families, this.#requests);
     addModels(this.#families, this.#models);
+    addCost(this.#families, this.#cost);
     addSources(this.#families, { ...sources, policyRefusals: () => this.#requests.policyRefusals() });
     addProcess(this.#families);
   }
@@ -29,6 +32,7 @@ export class Metrics {
   record(ended: RequestEnded): void {
     this.#requests.record(ended);
     this.#models.record(ended);
+    this.#cost.record(ended);
   }
 
   /** Renders the text for Prometheus. Concurrent scrapes share one result. */
@@ -91,5 +95,18 @@ function addModels(families: Families, models: ModelMetrics): void {
     'llmp_model_usage_missing_total',
     'Model responses that did not report their token usage.',
     () => models.missing,
+  );
+}
+
+function addCost(families: Families, cost: CostMetrics): void {
+  families.counter(
+    'llmp_cost_usd_total',
+    'What requests cost by the prices in force when they were served, in US dollars, by the name of the project. Projects after the first 50 are `other`.',
+    () => cost.usd(),
+  );
+  families.counter(
+    'llmp_unpriced_requests_total',
+    'Requests that ran a model and whose cost is unknown, because the model has no price or the provider did not report its usage.',
+    () => cost.unpriced,
   );
 }

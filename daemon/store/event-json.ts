@@ -45,6 +45,8 @@ export interface RequestEventJson extends EventBase {
   streamed: boolean;
   model: string | null;
   usage: UsageJson;
+  /** A decimal number; null if the request ran a model and its cost is unknown. */
+  cost_usd: string | null;
   /** Null unless bodies are captured. A truncated body ends with `…[cut: N of M bytes]`. */
   request_body: string | null;
   response_body: string | null;

@@ -83,6 +83,7 @@ describe('events', function () {
           ...{ prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
           ...{ cache_read_tokens: null, cache_write_tokens: null },
         },
+        cost_usd: '0.00',
         request_body: null,
         response_body: null,
       });
@@ -250,6 +251,11 @@ describe('the text of an event', () => {
     expect(Buffer.from(text).toString()).to.equal(text); // Everything is valid UTF-8.
     return JSON.parse(text) as WireRequestEvent;
   };
+
+  it('says what is known of the cost', () => {
+    const costs = [0, null, 1, 1_500_000_000, 123_456_789_012].map((costNano) => eventOf({ costNano }).cost_usd);
+    expect(costs).to.deep.equal(['0.00', null, '0.000000001', '1.50', '123.456789012']);
+  });
 
   it('is valid JSON whatever a client sends', () => {
     for (const odd of [

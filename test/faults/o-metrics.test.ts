@@ -56,6 +56,8 @@ function recordAll(metrics: Metrics, requests: number): void {
       cache: i % 5 === 0 ? 'hit' : 'miss',
       durationMs: i,
       model: `model-${i}`,
+      projectName: `project-${i}`,
+      costNano: 1_000,
       usage: USAGE,
     });
   }
@@ -86,6 +88,22 @@ describe('O: metrics', () => {
       metrics.record({ ...REQUEST, projectId, model: `real-${projectId}`, usage: USAGE });
     const series = seriesIn(await metrics.render()).filter(({ name }) => name === 'llmp_model_tokens_total');
     expect(series.map(({ labels }) => labels.model)).to.include.members(['real-q', 'real-r', 'other']);
+  });
+
+  it('O01: what projects cost is exact to the nano-dollar, by name for the first 50, and unknown costs are counted', async () => {
+    const metrics = metricsAlone();
+    const record = (projectName: string | null, costNano: number | null) => {
+      metrics.record({ ...REQUEST, projectName, costNano });
+    };
+    record('free', 0);
+    record('unknown', null);
+    for (let n = 0; n < 200; n++) record(n === 7 ? `sk-${'a'.repeat(20)}` : `project ${n}`, 1_000_000_001);
+    for (let n = 0; n < 3; n++) record('project 0', 250_000_000);
+    const series = seriesIn(await metrics.render()).filter(({ name }) => name === 'llmp_cost_usd_total');
+    expect(series).to.have.lengthOf(51);
+    expect(sumOf(series, 'llmp_cost_usd_total', { project: 'project 0' })).to.equal(1.750000001);
+    expect(sumOf(series, 'llmp_cost_usd_total', { project: 'other' })).to.equal(150.00000015);
+    expect(sumOf(seriesIn(await metrics.render()), 'llmp_unpriced_requests_total')).to.equal(1);
   });
 
   it('O02: a scrape of all 2,000 series takes up to 50 ms and delays nothing for longer', async function () {

@@ -1,4 +1,5 @@
 import { expect } from 'chai';
+import { usdOf } from '../../daemon/api/money.js';
 import type { NumberedRecord } from '../../daemon/core/ports.js';
 import { type AuditedUse, fieldsOfRecord, UseFields } from '../../daemon/store/audit-file/fields.js';
 import { SOME_REQUEST } from '../support/request-follower.js';
@@ -59,6 +60,8 @@ describe('a line of the audit file', () => {
       { durationMs: 7 },
       { model: 'gpt' },
       { usage },
+      { costNano: 1_234_567_890 },
+      { costNano: null },
     ];
     const fields = new UseFields();
     for (const other of others) {
@@ -68,6 +71,7 @@ describe('a line of the audit file', () => {
         const { details, ...rest } = JSON.parse(`{${line}`) as Record<string, unknown> & { details: object };
         expect(rest).to.include({ id: use.requestId, client_ip: use.clientIp, token_id: use.tokenId });
         expect(details).to.include({ path: use.path, status: use.status, outcome: use.outcome, model: use.model });
+        expect(details).to.include({ cost_usd: use.costNano === null ? null : usdOf(use.costNano) });
       }
     }
   });

@@ -68,6 +68,8 @@ describe('the event bus in memory', () => {
     const bus = new MemoryEventBus('i', new TestClock());
     const variants = [
       FULL,
+      { ...FULL, costNano: null },
+      { ...FULL, costNano: 8_999_999_123_456_789 },
       { ...SOME_REQUEST, tokenId: null, projectId: null, projectName: null },
       { ...FULL, isForwarded: false, cache: 'miss' as const, usage: NO_COUNTS },
       { ...FULL, requestId: 'r'.repeat(65), upstreamRequestId: 'é'.repeat(64) },

@@ -13,6 +13,7 @@ const EMPTY: RequestEnded = {
   ...SOME_REQUEST,
   ...{ projectId: null, projectName: null, tokenId: null, tokenName: null, obfuscated: null, clientIp: null },
   ...{ upstreamMs: null, firstByteMs: null, upstreamRequestId: null, model: null, usage: null },
+  costNano: null,
   ...{ code: 'invalid_token', problem: 'The token is unknown.', isForwarded: false, streamed: false },
 };
 const FULL: RequestEnded = {
@@ -29,6 +30,7 @@ const FULL: RequestEnded = {
   ...{ requestBody: '{"a":"早"}', responseBody: '', upstreamMs: 0, firstByteMs: 0.25 },
   ...{ obfuscated: 'sk-wt-1…2', bytesIn: 3, bytesOut: 5_000_000_000 },
   usage: { promptTokens: 0, completionTokens: 6, totalTokens: 7, cacheReadTokens: 2, cacheWriteTokens: null },
+  costNano: 1_234_567_890_123,
 };
 
 describe('records on their way from a worker to its primary', () => {

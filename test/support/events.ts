@@ -36,6 +36,7 @@ export const eventOf = (id: string, more: Partial<RequestEventJson> = {}): Reque
     ...{ prompt_tokens: 1, completion_tokens: 2, total_tokens: 3, source: 'provider' },
     ...{ cache_read_tokens: null, cache_write_tokens: null },
   },
+  cost_usd: '0.00',
   request_body: null,
   response_body: null,
   ...more,

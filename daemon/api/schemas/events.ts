@@ -131,6 +131,11 @@ export const requestEvent = z
         cache_write_tokens: modelTokens('Number of prompt tokens that the provider wrote to its prompt cache'),
       })
       .describe('Token counts of the provider.'),
+    cost_usd: nullable(
+      string(
+        'What the request cost by the prices in force when it was served: US dollars, as a decimal number. `0.00` if nothing was to be paid; null if it ran a model and its cost is unknown.',
+      ),
+    ),
     request_body: nullable(string('Start of the request body if body capture is on, otherwise null.')),
     response_body: nullable(string('Start of the response body if body capture is on, otherwise null.')),
   })
@@ -221,6 +226,7 @@ export const eventExample: z.input<typeof event> = {
     cache_read_tokens: null,
     cache_write_tokens: null,
   },
+  cost_usd: '0.00',
   request_body: null,
   response_body: null,
 };

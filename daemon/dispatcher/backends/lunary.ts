@@ -142,6 +142,7 @@ function metadataOf(event: RequestEventJson): JsonObject {
     streamed: event.streamed,
     upstreamMs: event.upstream_ms,
     firstByteMs: event.first_byte_ms,
+    costUsd: event.cost_usd === null ? null : Number(event.cost_usd),
   });
 }
 

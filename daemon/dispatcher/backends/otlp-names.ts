@@ -46,4 +46,6 @@ export const OWN_ATTRIBUTES = {
   upstreamRequest: 'llmp.upstream.request.id',
   outcome: 'llmp.outcome',
   cache: 'llmp.cache',
+  /** US dollars. */
+  cost: 'llmp.cost.usd',
 } as const;

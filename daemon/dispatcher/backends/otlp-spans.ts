@@ -77,6 +77,7 @@ function callOf(event: RequestEventJson, call: Call): Record<string, unknown> {
     [ATTRIBUTES.outputTokens]: event.usage.completion_tokens,
     [ATTRIBUTES.cacheReadTokens]: event.usage.cache_read_tokens,
     [ATTRIBUTES.cacheWriteTokens]: event.usage.cache_write_tokens,
+    [OWN_ATTRIBUTES.cost]: event.cost_usd === null ? null : Number(event.cost_usd),
     [ATTRIBUTES.inputMessages]: isChat ? jsonOf(inputMessagesOf(event.request_body)) : null,
     [ATTRIBUTES.outputMessages]: isChat ? jsonOf(outputMessagesOf(event.response_body)) : null,
   };

@@ -1,4 +1,5 @@
 /** The fields of an audit line after its link, named as in the management API. */
+import { usdOf } from '../../api/money.js';
 import type { NumberedRecord } from '../../core/ports.js';
 import type { RequestEnded } from '../../core/events.js';
 import { auditOutcomeOf } from '../../core/use-record.js';
@@ -117,6 +118,7 @@ export type AuditedUse = Pick<
   | 'durationMs'
   | 'model'
   | 'usage'
+  | 'costNano'
 >;
 
 const PLAIN = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
@@ -168,7 +170,7 @@ export class UseFields {
     parts[1] = this.#subjectOf(use);
     parts[2] = id;
     parts[3] = this.#requestOf(use);
-    parts[4] = `${durationMs},"usage":${countsOf(use)}}}`;
+    parts[4] = `${durationMs},"usage":${countsOf(use)},"cost_usd":${costOf(use)}}}`;
     return parts;
   }
 
@@ -233,6 +235,8 @@ const isSameRequest = (a: Request, b: Request): boolean =>
   a.code === b.code &&
   a.clientIp === b.clientIp &&
   a.method === b.method;
+
+const costOf = ({ costNano: nano }: AuditedUse) => (nano === null ? 'null' : `"${usdOf(nano)}"`);
 
 function countsOf({ usage }: AuditedUse): string {
   if (!usage) return 'null';

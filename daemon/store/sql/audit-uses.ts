@@ -1,4 +1,5 @@
 /** Uses of tokens as audit records: one record for each hour, token, result and model, with a count. */
+import { summedUsd } from '../../api/money.js';
 import type { NamedRecord } from '../../core/audit.js';
 import type { AuditFilter, Position } from '../../core/ports.js';
 import { AUDIT_OUTCOMES, type AuditOutcome, auditOutcomeOf, outcomesOf } from '../../core/use-record.js';
@@ -91,6 +92,8 @@ function recordOf(row: UseRow): NamedRecord {
       completion_tokens: isCounted ? hour.completionTokens : null,
       cache_read_tokens: isCounted ? hour.cacheReadTokens : null,
       cache_write_tokens: isCounted ? hour.cacheWriteTokens : null,
+      cost_usd: summedUsd(hour.costNano, hour.unpriced),
+      unpriced_requests: hour.unpriced,
     },
   };
 }

@@ -133,7 +133,7 @@ describe('the list of audit records', () => {
       count: 2,
       details: {
         ...{ outcome: 'ok', code: null, model: null, hits: 0, prompt_tokens: null, completion_tokens: null },
-        ...{ cache_read_tokens: null, cache_write_tokens: null },
+        ...{ cache_read_tokens: null, cache_write_tokens: null, cost_usd: '0.00', unpriced_requests: 0 },
       },
       batch: null,
       undo_of: null,

@@ -283,6 +283,7 @@ export const request = (number: number, fields: Partial<WireRequestEvent> = {}):
     ...{ prompt_tokens: 412, completion_tokens: 96, total_tokens: 508, source: 'provider' },
     ...{ cache_read_tokens: null, cache_write_tokens: null },
   },
+  cost_usd: '0.00',
   request_body: null,
   response_body: null,
   ...fields,
