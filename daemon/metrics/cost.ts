@@ -29,6 +29,7 @@ export class CostMetrics {
 
   #nameFor(name: string): string {
     if (this.#projects.has(name)) return name;
-    return this.#projects.size < MAX_PROJECTS && !holdsSecret(name) ? name : OTHER;
+    const named = this.#projects.size - (this.#projects.has(OTHER) ? 1 : 0);
+    return named < MAX_PROJECTS && !holdsSecret(name) ? name : OTHER;
   }
 }

@@ -83,7 +83,7 @@ describe('events', function () {
           ...{ prompt_tokens: null, completion_tokens: null, total_tokens: null, source: 'missing' },
           ...{ cache_read_tokens: null, cache_write_tokens: null },
         },
-        cost_usd: '0.00',
+        cost_usd: null,
         request_body: null,
         response_body: null,
       });

@@ -2,6 +2,7 @@ import { expect } from 'chai';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { WireUsageLine } from '../../daemon/api/contract.js';
+import { sumOfCosts, usdOf } from '../../daemon/api/money.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import { failureKindOf } from '../../daemon/core/failure-kind.js';
 import type { EventJson } from '../../daemon/store/event-json.js';
@@ -15,7 +16,7 @@ interface Use {
   request_id: string | null;
   token_id: string | null;
   count: number | null;
-  details: { code: string | null; status?: number; outcome?: string; cache?: string };
+  details: { code: string | null; status?: number; outcome?: string; cache?: string; cost_usd?: string | null };
 }
 
 /** Produces every possible outcome of a request once, and then compares all records of them. */
@@ -140,6 +141,22 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     expect(sum(usage.map(({ prompt_tokens }) => prompt_tokens))).to.equal(15);
     expect(sum(usage.map((line) => line.cache_read_tokens))).to.equal(10);
     expect(metrics).to.include('llmp_model_prompt_cache_tokens_total{model="gpt-4o",kind="read"} 10\n');
+  });
+
+  it('they agree on what was paid, and on how often that is unknown', async () => {
+    const costs = known.map(({ costNano }) => costNano);
+    const unpriced = costs.filter((nano) => nano === null).length;
+    expect(unpriced).to.be.above(0);
+    expect(sumOfCosts(usage).unpriced_requests).to.equal(unpriced);
+    const entries = await redis.client.xrange('llmp:events', '-', '+');
+    const events = entries.map(([, fields]) => JSON.parse(fields[1] ?? '') as EventJson);
+    const told = known.map(({ requestId, costNano }) => [requestId, costNano === null ? null : usdOf(costNano)]);
+    expect(
+      events.flatMap((event) => (event.kind === 'request.completed' ? [[event.request_id, event.cost_usd]] : [])),
+    ).to.have.deep.members(told);
+    const lines = uses().filter(({ token_id }) => token_id !== null);
+    expect(lines.map(({ request_id, details }) => [request_id, details.cost_usd])).to.have.deep.members(told);
+    expect(metrics).to.include(`llmp_unpriced_requests_total ${unpriced}\n`);
   });
 
   it('the metrics count each outcome', () => {

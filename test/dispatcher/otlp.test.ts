@@ -62,6 +62,7 @@ describe('a span that a collector gets', () => {
           [conventions.ATTR_GEN_AI_RESPONSE_MODEL]: 'gpt-test',
           [conventions.ATTR_GEN_AI_USAGE_INPUT_TOKENS]: 3,
           [conventions.ATTR_GEN_AI_USAGE_OUTPUT_TOKENS]: 2,
+          'llmp.cost.usd': 0.000345,
           [conventions.ATTR_HTTP_REQUEST_METHOD]: 'POST',
           [conventions.ATTR_URL_PATH]: '/v1/chat/completions',
           [conventions.ATTR_HTTP_RESPONSE_STATUS_CODE]: 200,

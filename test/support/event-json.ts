@@ -30,6 +30,7 @@ export const requestEvent = (more: Partial<RequestEventJson> = {}): RequestEvent
     first_byte_ms: 1495,
     model: 'gpt-test',
     usage: { ...NO_USAGE, prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, source: 'provider' },
+    cost_usd: '0.000345',
     ...more,
   });
 
