@@ -84,7 +84,10 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['express', 'react'],
     node: [],
   },
-  'daemon/metrics': { folders: ['daemon/metrics', 'daemon/core', 'daemon/api/vocabulary'], packages: ['prom-client'] },
+  'daemon/metrics': {
+    folders: ['daemon/metrics', 'daemon/core', 'daemon/api/money', 'daemon/api/vocabulary'],
+    packages: ['prom-client'],
+  },
   // Each builder knows one side: the stores, or HTTP. See "only the composition knows both" below.
   'daemon/compose': {
     folders: [
