@@ -1,7 +1,7 @@
 /** What restricts a token or a project, and what it has spent, in words. */
 import type { WireToken } from '../../daemon/api/contract.js';
 import { counted, exact } from '../../daemon/api/formats.js';
-import { nanoOf, usdShown } from '../../daemon/api/money.js';
+import { type Cost, costShown, nanoOf, usdOf, usdShown } from '../../daemon/api/money.js';
 import type { Allow, Budget, BudgetMode, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
 import { type Cell, cost } from './column.js';
 
@@ -89,20 +89,65 @@ export type Spender = Pick<WireToken, 'budget' | 'spent'>;
 
 const PERIOD_NAMES = { none: '', day: ' today', month: ' this month' } as const satisfies Record<BudgetPeriod, string>;
 
-/** Such as `$12.35`: nothing is known if no request has a known cost. */
-export const spentCost = ({ usd, unpriced_requests }: Spender['spent']): Cell =>
-  cost({ cost_usd: unpriced_requests > 0 && nano(usd) === 0 ? null : usd, unpriced_requests });
+/** Nothing is known if no request has a known cost. */
+const costOf = ({ usd, unpriced_requests }: Spender['spent']): Cost => ({
+  cost_usd: unpriced_requests > 0 && nano(usd) === 0 ? null : usd,
+  unpriced_requests,
+});
 
-/** Such as `$12.35 and 1,204,310 model tokens this month, $0.05 reserved, 2 requests of unknown cost`. */
+/** Such as `$12.35`. */
+export const spentCost = (spent: Spender['spent']): Cell => cost(costOf(spent));
+
+/** Such as `$12.35+ and 1,204,310 model tokens this month, $0.05 reserved, 2 requests of unknown cost`. */
 export function spentShown({ budget, spent }: Spender): string {
-  const { usd, tokens, reserved_usd: reserved, unpriced_requests: unpriced } = spent;
+  const { tokens, reserved_usd: reserved, unpriced_requests: unpriced, since } = spent;
   const more = [
-    ...(nanoOf(reserved) === 0 ? [] : [`${usdShown(reserved)} reserved`]),
+    ...(nano(reserved) === 0 ? [] : [`${usdShown(reserved)} reserved`]),
     ...(unpriced === 0 ? [] : [`${counted(unpriced, 'request')} of unknown cost`]),
   ];
-  const sum = `${usdShown(usd)} and ${counted(tokens, 'model token')}${PERIOD_NAMES[budget?.period ?? 'none']}`;
-  return [sum, ...more].join(', ');
+  const period = PERIOD_NAMES[budget?.period ?? 'none'] || ` since ${since.slice(0, 10)}`;
+  return [`${costShown(costOf(spent))} and ${counted(tokens, 'model token')}${period}`, ...more].join(', ');
 }
+
+/** One unit of a budget. */
+export interface BudgetPart {
+  /** Such as `$12.35`. */
+  spent: string;
+  /** Such as `$25`. */
+  limit: string;
+  /** Less what is reserved. */
+  left: string;
+  /** How much of it is spent: from 0 to 1, and more if it is exceeded. */
+  share: number;
+}
+
+/** The units of a budget, dollars, model tokens or both: first that of which most is spent. */
+export function budgetParts({ budget, spent }: Spender): BudgetPart[] {
+  const { usd, tokens } = budget ?? {};
+  const parts: BudgetPart[] = [];
+  if (usd !== undefined) {
+    const left = Math.max(0, nano(usd) - nano(spent.usd) - nano(spent.reserved_usd));
+    const share = nano(spent.usd) / nano(usd);
+    parts.push({ spent: costShown(costOf(spent)), limit: dollarsShown(usd), left: usdShown(usdOf(left)), share });
+  }
+  if (tokens !== undefined) {
+    const left = exact(Math.max(0, tokens - spent.tokens));
+    parts.push({
+      spent: exact(spent.tokens),
+      limit: counted(tokens, 'model token'),
+      left,
+      share: spent.tokens / tokens,
+    });
+  }
+  return parts.sort((one, other) => other.share - one.share);
+}
+
+/** Such as `$12.35 of $25 this month (49%), $12.65 left`. */
+export const partShown = ({ spent, limit, left, share }: BudgetPart, { period }: Pick<Budget, 'period'>): string =>
+  `${spent} of ${limit}${PERIOD_NAMES[period]} (${Math.floor(share * 100)}%), ${left} left`;
+
+/** From this share on a budget is nearly spent. */
+export const NEARLY_SPENT = 0.8;
 
 /** What is left of the scarcer unit of a budget, from 0 to 1; null without a budget. What is reserved is not left. */
 export function shareLeft({ budget, spent }: Spender): number | null {

@@ -1,6 +1,5 @@
 /** What a token or a project may spend and has spent, on its screen: two lines. */
-import { budgetParts, NEARLY_SPENT, partShown, spentShown } from '../../console/columns/spending.js';
-import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import { budgetParts, NEARLY_SPENT, partShown, type Spender, spentShown } from '../../console/columns/policies.js';
 import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/columns.js';
@@ -18,24 +17,18 @@ interface Place {
   action: string;
 }
 
-export function spendingLines(
-  state: State,
-  { budget, spent }: Pick<WireToken | WireProject, 'budget' | 'spent'>,
-  { columns, nameColumns, action }: Place,
-): Strip[] {
-  const room = columns - nameColumns - 1;
-  return [
-    fact('budget', budget ? budgetStrip(budget, spent, room) : noBudget(keyOf(state, action)), nameColumns),
-    fact('spent', spentShown({ budget, spent }), nameColumns),
-  ];
+export function spendingLines(state: State, spender: Spender, { columns, nameColumns, action }: Place): Strip[] {
+  const budget = budgetStrip(spender, columns - nameColumns - 1) ?? noBudget(keyOf(state, action));
+  return [fact('budget', budget, nameColumns), fact('spent', spentShown(spender), nameColumns)];
 }
 
 const noBudget = (key: string) => strip('none', text(`  ${key} sets one`, 'faint'));
 
-/** A bar of the unit of which most is spent, its figures, those of the other if there is room, and the mode. */
-function budgetStrip(budget: NonNullable<WireToken['budget']>, spent: WireToken['spent'], room: number): Strip {
-  const [first, ...others] = budgetParts(budget, spent).sort((one, other) => other.share - one.share);
-  if (!first) return [];
+/** A bar of the unit of which most is spent, its figures, those of the other if there is room, and the mode; null without a budget. */
+function budgetStrip(spender: Spender, room: number): Strip | null {
+  const { budget } = spender;
+  const [first, ...others] = budgetParts(spender);
+  if (!budget || !first) return null;
   const figures = strip(`  ${partShown(first, budget)}`, text(`, ${budget.mode}`, 'faint'));
   const more = strip(...others.map((part) => `; ${partShown(part, budget)}`));
   const hasMore = widthOf(figures) + widthOf(more) + LEAST_BAR_COLUMNS <= room;

@@ -15,15 +15,15 @@ const rowsOf = (state: State) => lines(state).filter((line) => /^│[> ].[· ✓
 describe('tokens screen', () => {
   it('shows name, project, state, expiry and use of each token (finding A8)', () => {
     const { state } = scene({ columns: 120 });
-    expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +HIT% +LAST USED/);
-    expect(lines(state)[4]).to.match(/^│> {2}3fa91c2e {2}ci-deploy +web +● active +in 12m +4,211\/5,000 +38 +6s ago/);
+    expect(lines(state)[3]).to.match(/ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +SPENT +LEFT +HIT% +LAST USED/);
+    expect(lines(state)[4]).to.match(/^│> {2}3fa91c2e {2}ci-deploy +web +● active +in 12m +4,211\/5,000 +\$12\.35 +51% +38 +6s ago/);
   });
 
   it('shows up to 100 % of hits (finding A8)', () => {
     const often = token(1, { request_count: 10, cache_hit_count: 990 });
     const { state } = scene({ columns: 120, tokens: [often, token(2, { request_count: 0, cache_hit_count: 7 })] });
-    expect(rowsOf(state)[0]).to.match(/10\/5,000 +99 /);
-    expect(rowsOf(state)[1]).to.match(/0\/5,000 +100 /);
+    expect(rowsOf(state)[0]).to.match(/10\/5,000 +\$0 +∞ +99 /);
+    expect(rowsOf(state)[1]).to.match(/0\/5,000 +\$0 +∞ +100 /);
   });
 
   it('shows every state with a sign and a word', () => {
@@ -179,10 +179,10 @@ describe('projects screen', () => {
   });
 
   it('shows name, state, figures, the provider and the end of the key', () => {
-    const { state } = scene({ tab: 'projects', columns: 120 });
+    const { state } = scene({ tab: 'projects', columns: 140 });
     const text = screenText(state);
-    expect(text).to.match(/batch +◌ inactive +2\/3 +0 +0 +never +default +…9f2c +30d ago/);
-    expect(text).to.match(/web +● active/);
+    expect(text).to.match(/batch +◌ inactive +2\/3 +0 +0 +\$0 +∞ +never +default +…9f2c +30d ago/);
+    expect(text).to.match(/web +● active .* \$452\.10 +9% /);
   });
 
   it('says what to do where there is none', () => {
