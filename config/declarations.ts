@@ -149,6 +149,13 @@ const forwarding = {
     'The hosts that the base URL of a project may have. It is checked when a base URL is stored. The host of UPSTREAM_BASE_URL is always allowed for projects that name none.',
     'isReloadable',
   ),
+  pricesFile: setting(
+    'PRICES_FILE',
+    fileOrNone,
+    '',
+    'The file with prices of models, which come before those that are shipped: see docs/prices.md. Empty for no file. It is read at start and on SIGHUP.',
+    'isReloadable',
+  ),
   upstreamProxy: optional(
     'UPSTREAM_PROXY',
     proxyUrl,

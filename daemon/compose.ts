@@ -34,6 +34,7 @@ import { drain } from './process/drain.js';
 import { HeapGuard } from './process/heap-guard.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/database.js';
 import { addressOf, listen } from './process/listen.js';
+import type { PriceFile } from './process/price-lists.js';
 import { beginDespiteOrphans, listenDespiteOrphans } from './process/orphaned-workers.js';
 import type { AuditFiles } from './store/audit-file/open.js';
 import type { Stores } from './store/open.js';
@@ -46,6 +47,8 @@ export interface ComposeOptions {
   settings: Settings;
   /** The reloadable settings until `apply` is called. */
   reloadable: Reloadable;
+  /** `PRICES_FILE` until `apply` is called; null if there is none. */
+  priceFile?: PriceFile | null;
   log: Log;
   clock: Clock;
   version: string;
@@ -84,8 +87,8 @@ export interface Daemon {
   clusterSync: ClusterSync | null;
   /** Rejects if the database was unavailable at start and its content turns out not to fit the configuration. */
   failed: Promise<never>;
-  /** Applies reloadable settings to requests that begin from now on. */
-  apply(reloadable: Reloadable): void;
+  /** Applies reloadable settings to requests that begin from now on, and `PRICES_FILE` if it was read again. */
+  apply(reloadable: Reloadable, priceFile?: PriceFile | null): void;
   status(): Promise<StatusReport>;
   /** Stops as on SIGTERM: refuses new requests, lets requests in flight finish, writes counts, and closes everything. */
   stop(): Promise<void>;
@@ -117,6 +120,7 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 /** @param opened collects the resources that must be closed if this fails. */
 async function started(options: ComposeOptions, opened: ResourceStack): Promise<Daemon> {
   const { settings, reloadable, log, clock, version, databaseTimeouts = DATABASE_TIMEOUTS, redisCommandMs } = options;
+  const { priceFile = null } = options;
   const { link = null, instanceId = randomUUID(), daemonId = instanceId } = options;
   const isPrimary = options.workers !== undefined && settings.workers > 1;
   neverRecord(settings.managementToken);
@@ -124,7 +128,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
   const unsupported = link === null ? endOfSupport(process.versions.node, clock.now()) : null;
   if (unsupported) log.warn(`${unsupported.problem}. ${unsupported.advice}`);
   const live = { current: reloadable };
-  const shared = { settings, live, log, clock, version, databaseTimeouts, redisCommandMs };
+  const shared = { settings, live, priceFile, log, clock, version, databaseTimeouts, redisCommandMs };
   const heap = new HeapGuard(clock);
   const memory = memoryLimitOf({ clock, heap, log, live });
   const context = { ...shared, instanceId, newId: randomUUID, daemonId, heap, memory, isPrimary, link };
@@ -145,9 +149,10 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     record: traffic.record,
     clusterSync: core.clusterSync,
     failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,
-    apply(next) {
+    apply(next, prices) {
       live.current = next;
-      workers?.reload();
+      if (prices !== undefined) core.costs.replaceFile(prices);
+      workers?.reload(prices);
     },
     status: management.status,
     stop: () => (stopping ??= stop(context, parts, opened)),

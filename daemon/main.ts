@@ -12,6 +12,7 @@ import {
 } from '../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
+import { type PriceFile, readPriceFile } from './process/price-lists.js';
 import { realClock } from './process/clock.js';
 import { type Daemon, startDaemon } from './compose.js';
 import {
@@ -68,27 +69,35 @@ function sources(envFile: string | undefined): Sources {
 
 const isLogInJournal = () => isJournalStream(process.env.JOURNAL_STREAM, STDOUT);
 
-function load(envFile: string | undefined): Loaded {
+function load(envFile: string | undefined): LoadedAll {
   const { env, ...more } = sources(envFile);
-  return loadSettings(env, more);
+  const loaded = loadSettings(env, more);
+  return { ...loaded, priceFile: readPriceFile(loaded.reloadable.pricesFile) };
+}
+
+/** The settings, and the file that one of them names. */
+interface LoadedAll extends Loaded {
+  priceFile: PriceFile | null;
 }
 
 function checkSettings({ env, ...more }: Sources, { check, printConfig }: DaemonOptions): number {
   const areCredentialsWithheld = isReloadWithoutCredentials(env);
   const { settings, problems, warnings } = describeSettings(env, { ...more, areCredentialsWithheld });
+  const pricesFile = settings.find(({ name }) => name === 'PRICES_FILE')?.value;
   if (printConfig) process.stdout.write(`${asLines(settings)}\n`);
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   if (problems.length > 0) return reportFailure(new SettingsError(problems));
+  readPriceFile(pricesFile || null);
   if (check) process.stderr.write(`${CONFIGURATION_VALID}${areCredentialsWithheld ? CREDENTIALS_NOT_CHECKED : ''}\n`);
   return 0;
 }
 
 /** @param read reads the settings, at start and on each SIGHUP. @throws the reason if the daemon cannot start. */
-async function serve(read: () => Loaded): Promise<number> {
+async function serve(read: () => LoadedAll): Promise<number> {
   for (const flag of V8_FLAGS) setFlagsFromString(flag);
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
-  const { settings, reloadable, warnings } = loaded;
+  const { settings, reloadable, priceFile, warnings } = loaded;
   const log = createLog({
     level: reloadable.logLevel,
     format: settings.logFormat,
@@ -113,7 +122,15 @@ async function serve(read: () => Loaded): Promise<number> {
     isLogInJournal: isLogInJournal(),
     execArgv: process.execArgv,
   };
-  const starting = startDaemon({ settings, reloadable, log, clock: realClock, version: readVersion(), workers });
+  const starting = startDaemon({
+    settings,
+    reloadable,
+    priceFile,
+    log,
+    clock: realClock,
+    version: readVersion(),
+    workers,
+  });
   reloadOnHangUp({ starting, supervisor, log, inForce, read });
   const daemon = await starting;
   process.once('exit', () => {
@@ -155,7 +172,7 @@ interface Reloading {
   log: AdjustableLog;
   /** The settings in force, which a reload replaces. */
   inForce: { loaded: Loaded };
-  read: () => Loaded;
+  read: () => LoadedAll;
 }
 
 /** On SIGHUP continues the audit file of changes at its path, reads the settings again, and applies the reloadable ones. If any setting is invalid, applies none. */
@@ -163,7 +180,7 @@ function reloadOnHangUp({ starting, supervisor, log, inForce, read }: Reloading)
   const reload = (daemon: Daemon) => {
     supervisor?.reloading();
     daemon.auditFiles.wake();
-    let fresh: Loaded;
+    let fresh: LoadedAll;
     try {
       fresh = read();
     } catch (error) {
@@ -174,9 +191,11 @@ function reloadOnHangUp({ starting, supervisor, log, inForce, read }: Reloading)
     }
     const { changed, waiting, ...next } = reloaded(inForce.loaded, fresh);
     inForce.loaded = next.loaded;
-    daemon.apply(next.loaded.reloadable);
+    daemon.apply(next.loaded.reloadable, fresh.priceFile);
     for (const warning of next.loaded.warnings) log.warn(warning);
     if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed; restart the daemon to apply`);
+    const { priceFile } = fresh;
+    if (priceFile) log.info('prices read', { entries: priceFile.prices.length, sha256: priceFile.sha256 });
     log.info('settings reloaded', { changed });
     log.level = next.loaded.reloadable.logLevel; // Last, so that the lines above are logged at the previous level.
     supervisor?.reloaded(true);

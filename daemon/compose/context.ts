@@ -2,6 +2,7 @@ import type { Live, Settings } from '../../config/settings.js';
 import type { MemoryLimit } from '../core/memory-limit.js';
 import type { Clock, Log } from '../core/ports.js';
 import type { HeapGuard } from '../process/heap-guard.js';
+import type { PriceFile } from '../process/price-lists.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
 import type { DatabaseTimeouts } from '../store/sql/database.js';
 
@@ -11,6 +12,8 @@ export interface BuildContext {
   settings: Settings;
   /** Reloadable settings, which SIGHUP may replace. Builders do not read them; they pass this object on. */
   live: Live;
+  /** `PRICES_FILE` as it was at the start; null if there is none. */
+  priceFile: PriceFile | null;
   log: Log;
   clock: Clock;
   version: string;

@@ -7,7 +7,6 @@ import { Batches } from '../core/batches.js';
 import { ResponseCache } from '../core/cache/response-cache.js';
 import { CacheManager, type CacheManagerOptions } from '../core/cache/cache-manager.js';
 import { Costs } from '../core/cost/costs.js';
-import { PriceBook } from '../core/cost/prices.js';
 import { ClusterSync } from '../core/cluster-sync.js';
 import { Limiter } from '../core/limiter.js';
 import { KNOWN_IN_REDIS_WITHIN_MS, LimitShares } from '../core/limit-shares.js';
@@ -19,6 +18,7 @@ import { Registry } from '../core/registry.js';
 import { Incidents } from '../core/incidents.js';
 import { TopReports } from '../core/top.js';
 import { UsageStatistics } from '../core/usage.js';
+import { readShippedList } from '../process/price-lists.js';
 import { Readiness } from '../process/readiness.js';
 import { Startup, type StartupOptions } from './startup.js';
 import type { Crew } from '../store/ipc/crew.js';
@@ -105,7 +105,8 @@ export async function buildCore(
       : null;
   const limits = link ? new LinkedLimits(link, clock) : (sharedLimits ?? ownLimits);
   const limiter = new Limiter(limits);
-  const costs = new Costs(new PriceBook([], []), settings.upstreamBaseUrl.href);
+  const lists = { shipped: readShippedList(), file: context.priceFile };
+  const costs = new Costs(lists, settings.upstreamBaseUrl.href);
   const admission = new Admission({
     costs,
     limiter,

@@ -6,6 +6,7 @@ import { every } from '../core/timing.js';
 import { checkListening } from '../process/listen.js';
 import { listenDespiteOrphans } from '../process/orphaned-workers.js';
 import { WorkerProcesses, type WorkerProcessesOptions } from '../process/worker-processes.js';
+import type { PriceFile } from '../process/price-lists.js';
 import type { Crew } from '../store/ipc/crew.js';
 import type { PrimaryHealth } from '../store/ipc/protocol.js';
 import { localRateWindows } from '../store/memory/rate-windows.js';
@@ -32,7 +33,8 @@ export interface Workers {
   /** Starts them. Resolves when all of them listen. @returns their address. @throws the error of listening. */
   begin(): Promise<string | null>;
   /** Passes on the settings that are in force now. */
-  reload(): void;
+  /** @param priceFile undefined if it was not read again. */
+  reload(priceFile: PriceFile | null | undefined): void;
   /** Makes them finish their requests and end. */
   stop(): void;
   /** Resolves when all have ended. */
@@ -71,6 +73,7 @@ export function createWorkers(
   /** With port 0: the port that the system chose, which stays when all workers are replaced. */
   let chosen: Record<string, string> = {};
   const share = () => ({ ...texts(), ...shareOf(settings, live, count), ...chosen });
+  let prices = context.priceFile?.text ?? null;
   let listening = 0;
   let onAllListen: (address: string | null) => void = () => undefined;
   const allListen = new Promise<string | null>((resolve) => (onAllListen = resolve));
@@ -83,6 +86,7 @@ export function createWorkers(
       const instanceId = context.newId();
       const briefing = {
         texts: share(),
+        prices,
         instanceId,
         daemonId: context.daemonId,
         isLogInJournal,
@@ -121,8 +125,9 @@ export function createWorkers(
       stopTelling = every(clock, TELL_EVERY_MS, tellHealth);
       return Promise.race([allListen, processes.failed]);
     },
-    reload() {
-      crew.reload(share());
+    reload(priceFile) {
+      if (priceFile !== undefined) prices = priceFile?.text ?? null;
+      crew.reload({ texts: share(), prices });
     },
     stop() {
       stopTelling();

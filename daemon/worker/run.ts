@@ -2,8 +2,9 @@
 import { type Loaded, loadSettings } from '../../config/settings.js';
 import { startDaemon, type ComposeOptions, type Daemon } from '../compose.js';
 import type { AdjustableLog } from '../process/log.js';
+import { priceFileOf } from '../process/price-lists.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
-import type { Briefing, Texts } from '../store/ipc/protocol.js';
+import type { Briefing, Reloading } from '../store/ipc/protocol.js';
 
 export interface WorkerOptions extends Pick<ComposeOptions, 'clock' | 'version' | 'onEnded' | 'databaseTimeouts'> {
   createLog: (loaded: Loaded, isLogInJournal: boolean) => AdjustableLog;
@@ -14,7 +15,7 @@ export interface WorkerOptions extends Pick<ComposeOptions, 'clock' | 'version' 
 
 /** Runs until the primary stops it, or it fails. @returns the exit code of its process. */
 export async function runWorker(link: PrimaryLink, briefing: Briefing, options: WorkerOptions): Promise<number> {
-  const { texts, instanceId, daemonId, isLogInJournal, cached, health } = briefing;
+  const { texts, prices, instanceId, daemonId, isLogInJournal, cached, health } = briefing;
   const { createLog, crash, onListening, ...shared } = options;
   link.cached.addAll(cached);
   link.health = health;
@@ -28,19 +29,20 @@ export async function runWorker(link: PrimaryLink, briefing: Briefing, options: 
     });
   });
   // Settings may be reloaded while it starts.
-  let newest = texts;
+  let newest: Reloading = { texts, prices };
   link.channel.handle('reload', (changed) => {
     newest = changed;
   });
   try {
-    const daemon = await startDaemon({ ...shared, settings, reloadable, log, link, instanceId, daemonId });
-    const reload = (changed: Texts) => {
-      const { reloadable: next } = loadSettings(changed);
-      daemon.apply(next);
+    const priceFile = prices === null ? null : priceFileOf(prices);
+    const daemon = await startDaemon({ ...shared, settings, reloadable, priceFile, log, link, instanceId, daemonId });
+    const reload = (changed: Reloading) => {
+      const { reloadable: next } = loadSettings(changed.texts);
+      daemon.apply(next, changed.prices === null ? null : priceFileOf(changed.prices));
       log.level = next.logLevel;
     };
     link.channel.handle('reload', reload);
-    if (newest !== texts) reload(newest);
+    if (newest.texts !== texts) reload(newest);
     onListening?.(daemon);
     link.channel.send('listening', daemon.address);
     const code = await Promise.race([stopped, ...crashed, daemon.failed]);

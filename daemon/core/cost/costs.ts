@@ -3,7 +3,26 @@ import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { DetailedUsage } from '../events.js';
 import { costOf, isFree } from './costing.js';
 import { pricedProviderOf, REPORTS_COST } from './priced-providers.js';
-import type { Price, PriceBook } from './prices.js';
+import { type Price, PriceBook, type WrittenPrice } from './prices.js';
+
+/** What was read of a list. */
+export interface PriceList {
+  sha256: string;
+  prices: readonly WrittenPrice[];
+}
+
+/** The lists in force. */
+export interface PriceLists {
+  /** Of this build. */
+  shipped: PriceList & {
+    /** Package and version that it was made from. */
+    source: string;
+    /** When that was published, such as `2026-09-23`. */
+    date: string;
+  };
+  /** `PRICES_FILE`; null if there is none. */
+  file: PriceList | null;
+}
 
 /** Whose prices are valid, as a pass has them. */
 export interface PricedUpstream {
@@ -16,12 +35,24 @@ export interface PricedUpstream {
 
 export class Costs {
   readonly prices: PriceBook;
+  #lists: PriceLists;
   readonly #defaultProvider: string | null;
 
   /** @param defaultUpstream `UPSTREAM_BASE_URL`. */
-  constructor(prices: PriceBook, defaultUpstream: string) {
-    this.prices = prices;
+  constructor(lists: PriceLists, defaultUpstream: string) {
+    this.#lists = lists;
+    this.prices = new PriceBook(lists.file?.prices ?? [], lists.shipped.prices);
     this.#defaultProvider = pricedProviderOf(defaultUpstream, 'bearer');
+  }
+
+  get lists(): PriceLists {
+    return this.#lists;
+  }
+
+  /** From now on these prices are valid. @param file `PRICES_FILE`. */
+  replaceFile(file: PriceList | null): void {
+    this.#lists = { ...this.#lists, file };
+    this.prices.replace(file?.prices ?? [], this.#lists.shipped.prices);
   }
 
   /** The provider whose prices are valid; null if it is not known. */

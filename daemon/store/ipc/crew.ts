@@ -32,7 +32,7 @@ import { SingleRun } from '../../core/single-run.js';
 import { every, isDoneWithin } from '../../core/timing.js';
 import { Channel, type Port } from './channel.js';
 import { countersOf, type Figures, NO_FIGURES, plus } from './figures.js';
-import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Texts } from './protocol.js';
+import type { Briefing, OfPrimary, OfWorker, PrimaryHealth, Reloading } from './protocol.js';
 import { decoded } from './records.js';
 import { ResourceFilter } from './resource-filter.js';
 import { Tunnels } from './tunnel.js';
@@ -310,8 +310,8 @@ export class Crew implements Notifications {
     for (const { channel } of this.#members) channel.send('health', health);
   }
 
-  reload(texts: Texts): void {
-    for (const { channel } of this.#members) channel.send('reload', texts);
+  reload(changed: Reloading): void {
+    for (const { channel } of this.#members) channel.send('reload', changed);
   }
 
   /** Makes the workers finish their requests and end. */

@@ -25,11 +25,16 @@ export interface Briefing {
   instanceId: string;
   /** ID of the primary, by which requests that loop back to any of the workers are recognised. */
   daemonId: string;
+  /** The text of `PRICES_FILE`; null if there is none. */
+  prices: string | null;
   isLogInJournal: boolean;
   /** The resources that other workers may have cached (resource-filter.ts). */
   cached: Uint8Array;
   health: PrimaryHealth;
 }
+
+/** What a worker has to apply. */
+export type Reloading = Pick<Briefing, 'texts' | 'prices'>;
 
 /** What health checks say of the parts that only the primary has. */
 export interface PrimaryHealth {
@@ -73,7 +78,7 @@ export type OfWorker = {
   health: { argument: PrimaryHealth; result: undefined };
   /** Another worker may cache a resource from now on. */
   announced: { argument: number; result: undefined };
-  reload: { argument: Texts; result: undefined };
+  reload: { argument: Reloading; result: undefined };
   stop: { argument: null; result: undefined };
   tunnel: { argument: TunnelPiece; result: undefined };
   tunnelClosed: { argument: number; result: undefined };
