@@ -16,9 +16,10 @@ export function mostToJudge(budgets: readonly OwnedBudget[], declaredBytes: numb
   return (declaredBytes ?? 0) <= most ? most : 0;
 }
 
-/** The most that a request can use. */
+/** The most that a request can use. @param host of the provider. */
 export function boundOfRequest(
   { head, facts }: Asked,
+  host: string,
   body: RequestBody,
   limitsOf: (model: string) => ModelLimits | null,
 ): Bound | Boundless {
@@ -28,7 +29,7 @@ export function boundOfRequest(
   if (contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding))) return { why: 'its body is compressed' };
   if (contentTypes.length > 1) return { why: 'it has more than one Content-Type header' };
   if (body !== null && !Buffer.isBuffer(body)) return { why: 'its body is larger than 8 MiB' };
-  return boundOf({ method, target, contentType: contentTypes[0] ?? null, body }, limitsOf);
+  return boundOf({ method, target, host, contentType: contentTypes[0] ?? null, body }, limitsOf);
 }
 
 const UNBOUNDED = 'on a WebSocket each response continues what came before it';

@@ -14,7 +14,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live, Reloadable, Settings } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
 import type { Spending } from '../../core/budget/budgets.js';
-import type { OwnedBudget } from '../../core/budget/owned-budget.js';
 import { isNotModified } from '../../core/cache/caching.js';
 import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
 import { type CacheClient, CacheTransaction } from '../../core/cache-transaction.js';
@@ -354,7 +353,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
       if (upstream.slot.granted) await upstream.slot.granted;
       checkNotEnded(this, pass);
       const runs = runsModel(req.method ?? '', req.url ?? '');
-      const spending = pass.budgets === null ? null : this.#spending(pass.budgets, fields, runs);
+      const spending = pass.budgets === null ? null : this.#spending(pass, fields, runs);
       const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse, runs, spending);
       if (waitingForUnit) await waitingForUnit;
       checkNotEnded(this, pass);
@@ -365,8 +364,11 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
   }
 
   /** What it may spend; null for what runs no model. */
-  #spending(budgets: readonly OwnedBudget[], { contentLength }: RequestFields, runs: boolean): Spending | null {
+  #spending(pass: Pass, { contentLength }: RequestFields, runs: boolean): Spending | null {
+    const { budgets } = pass;
+    if (budgets === null) return null;
     const { req, record } = this;
+    const { upstreams } = this.options;
     const { facts } = this.asked;
     const body = this.#body;
     const startsMore = body !== null && facts.route.escapes && budgets.some(({ mode }) => mode === 'hard');
@@ -375,7 +377,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
       budgets,
       model: record.content?.requestedModel(req.url) ?? facts.models[0] ?? null,
       bytes: Buffer.isBuffer(body) ? body.length : Number(contentLength ?? 0),
-      bound: (limitsOf) => boundOfRequest(this.asked, body, limitsOf),
+      bound: (limitsOf) => boundOfRequest(this.asked, upstreams.of(pass.upstreamBaseUrl).host, body, limitsOf),
     };
   }
 

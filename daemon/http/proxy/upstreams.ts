@@ -23,6 +23,8 @@ export interface ProjectUpstream {
 }
 
 export interface Upstream {
+  /** Its host name. */
+  readonly host: string;
   /** Shared by all upstreams of its origin. */
   readonly forwarder: Forwarder;
   readonly forwardUpgrade: ForwardUpgrade;
@@ -80,6 +82,7 @@ export class Upstreams {
     const openTunnel = isReachedDirectly(url, this.#proxyBypass) ? null : this.#openTunnel;
     const connect = openTunnel && connectWithin(live, clock, lookup, openTunnel);
     return {
+      host: url.hostname,
       forwarder: this.#forwarderOf(url.origin, openTunnel),
       forwardUpgrade: upgradesAt(url, lookup, connect),
       pathOf: prefix === '' ? (target) => target : (target) => prefixed(prefix, target),
