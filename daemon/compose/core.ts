@@ -121,7 +121,7 @@ export async function buildCore(
     onRejoin: () => {
       (sharedLimits ?? ownLimits).startAgain();
     },
-    onContention: (tokenId) => shared.notifications?.send({ kind: 'wanted', tokenId }),
+    onContention: (id) => shared.notifications?.send({ kind: 'wanted', id }),
   });
   const isReady = () => readiness.isDatabaseReady;
   const retentionMs = settings.usageRetentionMs;

@@ -84,8 +84,8 @@ export interface AdmissionOptions {
   onBudgetEvent?: (event: BudgetEvent) => void;
   /** Called when the others have taken this instance for dead, and it joins them again. */
   onRejoin?: () => void;
-  /** Called with the ID of a token when this instance needs units that other instances hold. */
-  onContention?: (tokenId: string) => void;
+  /** Called with the ID of a token or project when this instance needs units or money that other instances hold. */
+  onContention?: (id: string) => void;
   maxAccounts?: number;
 }
 
@@ -551,11 +551,12 @@ export class Admission {
     return reasonAgainst(known, BEFORE_EXPIRY);
   }
 
-  /** Gives back units of these tokens, which other instances wait for. */
-  giveBackUnits(tokenIds: Iterable<string>): void {
-    for (const tokenId of tokenIds) {
-      const account = this.accounts.byTokenId(tokenId);
+  /** Gives back units and money of these tokens, and money of these projects, which other instances wait for. */
+  giveBackUnits(ids: Iterable<string>): void {
+    for (const id of ids) {
+      const account = this.accounts.byTokenId(id);
       if (account) this.#settlement.giveBackUnits(account);
+      this.purses.giveBack(id);
     }
   }
 

@@ -195,7 +195,7 @@ export class ClusterSync {
         if (notification.change.seq > this.#appliedUpTo) this.#applied.add(notification.change.seq);
         break;
       case 'wanted':
-        this.#options.admission.giveBackUnits([notification.tokenId]);
+        this.#options.admission.giveBackUnits([notification.id]);
         break;
       case 'arrived':
         if (this.#cancelPoll) void this.poll();

@@ -339,7 +339,7 @@ export class Registry {
         details[name] = [token[name], policies[name]];
         Object.assign(changed, { [name]: policies[name] });
       }
-      if (given.length > 0) await tx.restrictToken(id, changed);
+      if (given.length > 0) await tx.restrictToken(id, changed, this.#clock.now());
       return {
         value: { row: { ...found, token: changed }, purse: await tx.lockPurse(id) },
         change: change(kind, token.projectId, id),

@@ -13,6 +13,8 @@
  * **Loss.** A killed process loses counts since the last tick: at most 250 ms of the uses of unlimited tokens. Uses of a capped token
  * are covered by its lease, which counts as used once the instance has expired.
  *
+ * **Money.** The purses of tokens and projects are written and leased with the same ticks (budget/purses.ts).
+ *
  * **Several instances.** When a cap has no free units but other instances hold undrawn ones, they are asked to give these back, and
  * requests wait. An instance that did so takes units again a little later than those who waited for them: reads, which need a unit but
  * spend none, would otherwise keep the last ones. Idle units are given back in any case. An instance that sent no heartbeat for too long and was expired by the
@@ -20,6 +22,7 @@
  * without units.
  */
 import { type Account, leaseTarget } from './account.js';
+import type { Amount } from './budget/counts.js';
 import { Purses } from './budget/purses.js';
 import { Histogram } from './histogram.js';
 import {
@@ -29,6 +32,7 @@ import {
   type Log,
   type LeaseGrant,
   type Tick,
+  type TickReport,
   type TickRow,
 } from './ports.js';
 import { unavailable } from './refusal.js';
@@ -55,8 +59,8 @@ export interface SettlementOptions {
   instanceId: string;
   /** Called after every successful tick. */
   onContact: () => void;
-  /** Called when units are needed that other instances hold. */
-  onContention: (tokenId: string) => void;
+  /** Called when units or money of a token, or money of a project, is needed that other instances hold. */
+  onContention: (id: string) => void;
   /** Called when the others have taken this instance for dead, and it joins them again. */
   onRejoin: () => void;
 }
@@ -65,17 +69,25 @@ interface RunningTick extends Tick {
   accounts: readonly Account[];
 }
 
+/** Of a tick that was committed, but whose result was lost. */
+interface Unreported {
+  units: TickReport['units'];
+  purses: null;
+}
+
+const NOTHING_HELD: ReadonlyMap<string, Amount> = new Map();
+
 export class Settlement {
   readonly #ledger: Ledger;
   readonly #clock: Clock;
   readonly #log: Log;
   readonly #instanceId: string;
   readonly #onContact: () => void;
-  readonly #onContention: (tokenId: string) => void;
+  readonly #onContention: (id: string) => void;
   readonly #onRejoin: () => void;
 
   /** What tokens and projects spend. It is written with the same ticks. */
-  readonly purses = new Purses();
+  readonly purses: Purses;
 
   /** Accounts to include in the next ticks. */
   #pending = new Set<Account>();
@@ -108,6 +120,14 @@ export class Settlement {
     this.#onContact = options.onContact;
     this.#onContention = options.onContention;
     this.#onRejoin = options.onRejoin;
+    this.purses = new Purses({
+      ...options,
+      tickEveryMs: TICK_EVERY_MS,
+      schedule: (isUrgent) => {
+        this.#isUrgent ||= isUrgent;
+        this.#schedule();
+      },
+    });
   }
 
   /** Counts one use. For a capped account the caller has already drawn the unit. */
@@ -160,8 +180,9 @@ export class Settlement {
     this.#schedule();
   }
 
-  /** Gives back units of accounts without recent uses. */
+  /** Gives back units of accounts without recent uses, and money. */
   giveBackIdleUnits(): void {
+    this.purses.giveBackIdle();
     const idleSinceMs = this.#clock.now() - IDLE_AFTER_MS;
     for (const account of this.#holding) {
       if (account.units === 0) this.#holding.delete(account);
@@ -180,7 +201,8 @@ export class Settlement {
   async settle(): Promise<void> {
     await this.#ticks.current;
     // Does not wait for uses counted meanwhile: under load this would never end.
-    let ticks = Math.ceil(this.#pending.size / MAX_ROWS_PER_TICK) + (this.#inDoubt || this.#isExpired ? 1 : 0);
+    const pending = this.#pending.size + this.purses.size.pending;
+    let ticks = Math.ceil(pending / MAX_ROWS_PER_TICK) + (this.#inDoubt || this.#isExpired ? 1 : 0);
     while (ticks > 0 && this.#hasWork) {
       const failures = this.#failures;
       const wasExpired = this.#isExpired;
@@ -214,6 +236,7 @@ export class Settlement {
   /** At shutdown: settles everything, gives all units back and removes the instance. */
   async retire(accounts: Iterable<Account>): Promise<void> {
     for (const account of accounts) this.giveBack(account);
+    this.purses.giveAllBack();
     await this.settle();
     this.#cancelTimer?.();
     this.#cancelTimer = null;
@@ -229,7 +252,7 @@ export class Settlement {
   }
 
   get #hasWork(): boolean {
-    return this.#pending.size > 0 || this.#inDoubt !== null || this.#isExpired;
+    return this.#pending.size > 0 || this.purses.size.pending > 0 || this.#inDoubt !== null || this.#isExpired;
   }
 
   #refillAhead(account: Account): void {
@@ -282,19 +305,28 @@ export class Settlement {
       if (this.#failures === 1)
         this.#log.warn('cannot write request counts to the database; keeping them in memory', { error });
       for (const account of [...(this.#inDoubt?.accounts ?? []), ...this.#pending]) account.fail(unavailable(error));
+      this.purses.fail(error);
     }
   }
 
   async #commit(): Promise<void> {
     const isRepetition = this.#inDoubt !== null;
     const tick = (this.#inDoubt ??= this.#collect());
-    this.#conclude(tick, await (isRepetition ? this.#commitOnce(tick) : this.#ledger.commit(tick)));
+    if (isRepetition) await this.#commitOnce(tick);
+    else this.#conclude(tick, await this.#ledger.commit(tick));
   }
 
   /** Sends a tick of unknown outcome again, unless the stored number shows that it was committed. */
-  async #commitOnce(tick: RunningTick): Promise<Map<string, LeaseGrant>> {
+  async #commitOnce(tick: RunningTick): Promise<void> {
     const isCommitted = (await this.#ledger.lastSeq(this.#instanceId)) >= tick.seq;
-    return isCommitted ? this.#readGranted(tick) : this.#ledger.commit(tick);
+    if (!isCommitted) {
+      this.#conclude(tick, await this.#ledger.commit(tick));
+      return;
+    }
+    const units = await this.#readGranted(tick);
+    const { taking } = this.purses;
+    const held = taking.length > 0 ? await this.#ledger.heldOfPurses(this.#instanceId, taking) : NOTHING_HELD;
+    this.#conclude(tick, { units, purses: null }, held);
   }
 
   /** Units granted by a committed tick whose result was lost, as far as they can be derived. */
@@ -325,6 +357,7 @@ export class Settlement {
     this.#isExpired = false;
     this.#inDoubt = null;
     this.#seq = seq;
+    this.purses.forfeit(isCommitted);
     const accounts = new Set([...(tick?.accounts ?? []), ...this.#holding, ...this.#pending]);
     this.#holding.clear();
     for (const account of accounts) {
@@ -349,30 +382,36 @@ export class Settlement {
   }
 
   #collect(): RunningTick {
-    const accounts = [...this.#pending].slice(0, MAX_ROWS_PER_TICK);
+    const reserved = Math.min(this.purses.size.pending, MAX_ROWS_PER_TICK / 2);
+    const accounts = [...this.#pending].slice(0, MAX_ROWS_PER_TICK - reserved);
     // Same order on all instances, so that their transactions cannot deadlock.
     accounts.sort((a, b) => (a.tokenId < b.tokenId ? -1 : 1));
     for (const account of accounts) this.#pending.delete(account);
-    this.#isUrgent = [...this.#pending].some((account) => account.wantsUnits);
+    const purses = this.purses.collect(MAX_ROWS_PER_TICK - accounts.length);
+    this.#isUrgent = this.purses.isUrgent || [...this.#pending].some((account) => account.wantsUnits);
     return {
       instanceId: this.#instanceId,
       seq: this.#seq + 1,
       nowMs: this.#clock.now(),
       accounts,
       rows: accounts.map((account) => rowOf(account, this.#clock.monotonic())),
+      purses,
     };
   }
 
-  #conclude(tick: RunningTick, report: Map<string, LeaseGrant>): void {
+  /** @param held what is leased of purses, if it is not known what the tick granted. */
+  #conclude(tick: RunningTick, { units, purses }: TickReport | Unreported, held = NOTHING_HELD): void {
     this.#seq = tick.seq;
     this.#inDoubt = null;
+    if (purses) this.purses.conclude(purses);
+    else this.purses.concludeUnreported(held);
     for (const [index, account] of tick.accounts.entries()) {
       const { take = 0, giveBack = 0 } = tick.rows[index] ?? {};
       account.settlingUses = 0;
       account.settlingHits = 0;
       account.taking = 0;
       account.left += giveBack;
-      if (take > 0) this.#receive(account, report.get(account.tokenId));
+      if (take > 0) this.#receive(account, units.get(account.tokenId));
       if (account.contendingSinceMs === null) account.wake();
     }
   }

@@ -604,7 +604,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const { id } = await aToken({ maxRequests: 10 });
       const instanceId = await instance();
       const take = async (seq: number, units: number) =>
-        (await ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, { take: units })] })).get(id);
+        (await ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, { take: units })], purses: [] })).units.get(
+          id,
+        );
       expect(await take(1, 4)).to.deep.equal({ granted: 4, left: 6, isHeldElsewhere: false });
       expect(await take(2, 8)).to.deep.equal({ granted: 6, left: 0, isHeldElsewhere: false });
       expect(await take(3, 1)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
@@ -624,8 +626,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
             seq: 1,
             nowMs: NOW,
             rows: [row(id, { take: 3 })],
+            purses: [],
           });
-          return reports?.get(id)?.granted ?? 0;
+          return reports?.units.get(id)?.granted ?? 0;
         }),
       );
       expect(granted.reduce((sum, units) => sum + units, 0)).to.equal(30);
@@ -635,18 +638,24 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     it('are written with the used units, the latest use and the returned units', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const instanceId = await instance();
-      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 5 })] });
+      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 5 })], purses: [] });
       const rows = [row(id, { uses: 2, hits: 3, leased: true, giveBack: 3, lastUsedAtMs: NOW + 9 })];
-      await ledger.commit({ instanceId, seq: 2, nowMs: NOW, rows });
+      await ledger.commit({ instanceId, seq: 2, nowMs: NOW, rows, purses: [] });
       expect(await countsOf(id)).to.deep.equal([2, 2, 3, NOW + 9]);
-      await ledger.commit({ instanceId, seq: 3, nowMs: NOW, rows: [row(id, { hits: 1, lastUsedAtMs: NOW })] });
+      await ledger.commit({
+        instanceId,
+        seq: 3,
+        nowMs: NOW,
+        rows: [row(id, { hits: 1, lastUsedAtMs: NOW })],
+        purses: [],
+      });
       expect(await countsOf(id)).to.deep.equal([2, 2, 4, NOW + 9]);
     });
 
     it('are committed once: repeating a tick, or skipping one, changes nothing', async () => {
       const { id } = await aToken();
       const instanceId = await instance();
-      const tick = { instanceId, seq: 1, nowMs: NOW, rows: [row(id, { uses: 1 })] };
+      const tick = { instanceId, seq: 1, nowMs: NOW, rows: [row(id, { uses: 1 })], purses: [] };
       await ledger.commit(tick);
       expect(await failureOf(ledger.commit(tick))).to.be.instanceOf(StoreUnavailable);
       expect(await failureOf(ledger.commit({ ...tick, seq: 3 }))).to.be.instanceOf(InstanceExpired);
@@ -657,7 +666,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     it('of an instance that retires count as used', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const instanceId = await instance();
-      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })], purses: [] });
       await ledger.retire(instanceId);
       expect((await countsOf(id)).slice(0, 2)).to.deep.equal([4, 4]);
       expect(await failureOf(ledger.lastSeq(instanceId))).to.be.instanceOf(InstanceExpired);
@@ -667,25 +676,25 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const { id } = await aToken({ maxRequests: 2 });
       const [one, two] = [await instance(), await instance()];
       const tick = (instanceId: string, seq: number, more: Partial<TickRow>) =>
-        ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, more)] });
+        ledger.commit({ instanceId, seq, nowMs: NOW, rows: [row(id, more)], purses: [] });
       await tick(one, 1, { take: 2 });
       const refused = await tick(two, 1, { take: 1 });
-      expect(refused.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: true });
+      expect(refused.units.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: true });
       expect((await clusterStore.poll(one, NOW)).wanted).to.deep.equal([id]);
       expect((await clusterStore.poll(two, NOW)).wanted).to.deep.equal([]);
       await tick(one, 2, { uses: 1, leased: true, giveBack: 1 });
       expect((await clusterStore.poll(one, NOW)).wanted).to.deep.equal([]);
-      expect((await tick(two, 2, { take: 1 })).get(id)?.granted).to.equal(1);
+      expect((await tick(two, 2, { take: 1 })).units.get(id)?.granted).to.equal(1);
       await tick(two, 3, { uses: 1, leased: true });
       const exhausted = await tick(one, 3, { take: 1 });
-      expect(exhausted.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
+      expect(exhausted.units.get(id)).to.deep.equal({ granted: 0, left: 0, isHeldElsewhere: false });
     });
 
     it('that are returned while another instance requests them can be taken by it', async () => {
       if (database.dialect.name === 'sqlite') return; // SQLite has a single writer.
       const { id } = await aToken({ maxRequests: 1 });
       const [one, two] = [await instance(), await instance()];
-      await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })], purses: [] });
       let release: () => void = () => undefined;
       const held = new Promise<void>((resolve) => (release = resolve));
       let changed: () => void = () => undefined;
@@ -697,7 +706,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         await held;
       });
       await isChanged;
-      const asked = ledger.commit({ instanceId: two, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      const asked = ledger.commit({ instanceId: two, seq: 1, nowMs: NOW, rows: [row(id, { take: 1 })], purses: [] });
       await eventually('the transaction waits for the row', async () => {
         const [waiting] = await database.select<{ n: number | string }>(
           database.dialect.name === 'postgres'
@@ -708,13 +717,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       });
       release();
       await givingBack;
-      expect((await asked).get(id)?.granted).to.equal(1);
+      expect((await asked).units.get(id)?.granted).to.equal(1);
     });
 
     it('are reported by token, including drawn units that are not settled', async () => {
       const { id } = await aToken({ maxRequests: 100 });
       const instanceId = await instance();
-      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await ledger.commit({ instanceId, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })], purses: [] });
       expect([...(await ledger.held(instanceId, [id, randomUUID()]))]).to.deep.equal([[id, 4]]);
       expect((await ledger.held(await instance(), [id])).size).to.equal(0);
     });
@@ -746,7 +755,7 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     it('that are silent for half a minute expire once, and their leases count as used', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const [dead, living] = [await enrolled(), await enrolled()];
-      await ledger.commit({ instanceId: dead, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await ledger.commit({ instanceId: dead, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })], purses: [] });
       await clusterStore.expireDead(living, NOW); // Instances left over from other tests.
       await silence(dead, 29_000);
       expect(await clusterStore.expireDead(living, NOW)).to.equal(0);
@@ -759,24 +768,24 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
     it('that send heartbeats do not expire', async () => {
       const [one, other] = [await enrolled(), await enrolled()];
       await silence(one, 31_000);
-      await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [] });
+      await ledger.commit({ instanceId: one, seq: 1, nowMs: NOW, rows: [], purses: [] });
       expect(await clusterStore.expireDead(other, NOW)).to.equal(0);
     });
 
     it('that expired while alive notice it, settle nothing that was leased, and continue from their last tick', async () => {
       const { id } = await aToken({ maxRequests: 10 });
       const [expired, living] = [await enrolled(), await enrolled()];
-      await ledger.commit({ instanceId: expired, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })] });
+      await ledger.commit({ instanceId: expired, seq: 1, nowMs: NOW, rows: [row(id, { take: 4 })], purses: [] });
       await silence(expired, 31_000);
       await clusterStore.expireDead(living, NOW);
-      const late = { instanceId: expired, seq: 2, nowMs: NOW, rows: [row(id, { uses: 2, leased: true })] };
+      const late = { instanceId: expired, seq: 2, nowMs: NOW, rows: [row(id, { uses: 2, leased: true })], purses: [] };
       for (const failure of [await failureOf(ledger.commit(late)), await failureOf(ledger.lastSeq(expired))]) {
         expect(failure).to.be.instanceOf(InstanceExpired);
       }
       expect(await countsOf(id)).to.deep.equal([4, 4]);
       expect(await ledger.rejoin(expired, NOW)).to.equal(1);
       expect(await ledger.rejoin(expired, NOW)).to.equal(1);
-      await ledger.commit({ instanceId: expired, seq: 2, nowMs: NOW, rows: [row(id, { take: 1 })] });
+      await ledger.commit({ instanceId: expired, seq: 2, nowMs: NOW, rows: [row(id, { take: 1 })], purses: [] });
       expect(await countsOf(id)).to.deep.equal([4, 5]);
     });
 

@@ -141,7 +141,7 @@ class Instance {
       lookup: new SqlTokenLookup(this.database, box),
       ledger,
       isShared,
-      onContention: (tokenId) => this.#notifications?.send({ kind: 'wanted', tokenId }),
+      onContention: (id) => this.#notifications?.send({ kind: 'wanted', id }),
     });
     const records = new SqlRecords(this.database, box);
     this.clusterSync = isShared

@@ -1,6 +1,7 @@
 /** What a token or project has spent in the period of its budget. */
 import { nanoOf } from '../../api/money.js';
-import type { Budget, BudgetPeriod } from '../../api/vocabulary.js';
+import type { Budget } from '../../api/vocabulary.js';
+import { spendingIn } from './counts.js';
 import { startOf } from './period.js';
 
 /** The counts of a token or project in the database, with or without a budget. */
@@ -50,28 +51,10 @@ export function spentIn(
   const period = budget?.period ?? 'none';
   const startMs = startOf(period, nowMs);
   return {
-    ...(purse ? countsOf(purse, period, startMs) : NOTHING),
+    ...(purse ? spendingIn(purse, period, startMs) : NOTHING),
     reservedNano: purse?.leasedFromMs === startMs ? purse.leasedNano : 0,
     sinceMs: period === 'none' ? createdAtMs : startMs,
   };
-}
-
-/** Counts of another day or month than the current one are old: nothing was spent since. */
-function countsOf(
-  purse: PurseCounts,
-  period: BudgetPeriod,
-  startMs: number,
-): Pick<Spent, 'nano' | 'tokens' | 'unpriced'> {
-  switch (period) {
-    case 'none':
-      return { nano: purse.lifeNano, tokens: purse.lifeTokens, unpriced: purse.lifeUnpriced };
-    case 'month':
-      if (purse.monthFromMs !== startMs) return NOTHING;
-      return { nano: purse.monthNano, tokens: purse.monthTokens, unpriced: purse.monthUnpriced };
-    case 'day':
-      if (purse.dayFromMs !== startMs) return NOTHING;
-      return { nano: purse.dayNano, tokens: purse.dayTokens, unpriced: purse.dayUnpriced };
-  }
 }
 
 const NOTHING = { nano: 0, tokens: 0, unpriced: 0 };

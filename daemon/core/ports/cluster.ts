@@ -19,7 +19,7 @@ export interface Peers {
 export interface ClusterState {
   /** Number of the last change record. */
   seq: number;
-  /** IDs of tokens whose units this instance holds and another instance needs. */
+  /** IDs of tokens and projects whose units or money this instance holds and another instance needs. */
   wanted: readonly string[];
   peers: Peers;
 }
@@ -40,8 +40,8 @@ export interface ClusterStore {
 /** A message from one instance to the others, which may be lost: nothing depends on its delivery. */
 export type Notification =
   | { kind: 'changed'; change: CommittedChange }
-  /** Asks instances that hold units of this token to give them back. */
-  | { kind: 'wanted'; tokenId: string }
+  /** Asks instances that hold units or money of this token, or money of this project, to give it back. */
+  | { kind: 'wanted'; id: string }
   /** The subscription was (re-)established: notifications may have been missed. */
   | { kind: 'arrived' };
 

@@ -1,5 +1,6 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
 import type { MissingUsage, Policies, UpstreamAuth } from '../../api/vocabulary.js';
+import type { Amount, Grant, PurseRow, PurseTake, Spending } from '../budget/counts.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */
@@ -40,12 +41,43 @@ export interface TickRow {
   giveBack: number;
 }
 
+/** One purse's part of a tick. */
+export interface PurseTickRow {
+  /** Of its token or project. */
+  purseId: string;
+  /** What requests were charged, by the start of the day of their admission. */
+  charges: readonly (Spending & { dayMs: number })[];
+  /** What leaves the leases of this instance, by the start of their period: what was charged of it, and what is given back. */
+  returns: readonly (Amount & { fromMs: number })[];
+  /** What is taken into the lease; null: nothing. */
+  take: PurseTake | null;
+  /** Whether the counts are reported. Only budgets need them. */
+  isReported: boolean;
+}
+
+/** The counts of a purse after a tick, and what it granted. */
+export interface PurseReport {
+  counts: PurseRow;
+  /** Null if nothing was asked for, or the budget is another one than was assumed. */
+  grant: Grant | null;
+  /** Less than what requests wait for was granted, but other instances hold something, and are asked to give it back. */
+  isHeldElsewhere: boolean;
+}
+
 export interface Tick {
   instanceId: string;
   /** 1, 2, 3 …: the transaction advances the instance's stored number from `seq - 1`, so it is applied at most once. */
   seq: number;
   nowMs: number;
   rows: readonly TickRow[];
+  purses: readonly PurseTickRow[];
+}
+
+export interface TickReport {
+  /** Of the tokens that took units. */
+  units: Map<string, LeaseGrant>;
+  /** Of the purses whose counts are reported. Those that the database does not have are missing. */
+  purses: Map<string, PurseReport>;
 }
 
 /** Result of taking units for one token. */
@@ -71,13 +103,15 @@ export interface Ledger {
    */
   enrol(instanceId: string, nowMs: number): Promise<boolean>;
   /** Commits a tick; even an empty one is a heartbeat. After another error its outcome is unknown until `lastSeq` is read. @throws {InstanceExpired} */
-  commit(tick: Tick): Promise<Map<string, LeaseGrant>>;
+  commit(tick: Tick): Promise<TickReport>;
   /** `seq` of the last committed tick. @throws {InstanceExpired} */
   lastSeq(instanceId: string): Promise<number>;
   /** Units of these tokens leased by the instance, including those drawn but not yet settled. */
   held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>>;
+  /** What the instance has leased of these purses, including what was charged and not yet settled. */
+  heldOfPurses(instanceId: string, purseIds: readonly string[]): Promise<Map<string, Amount>>;
   /** Registers an expired instance again, without units. Idempotent. @returns the `seq` of its last tick. */
   rejoin(instanceId: string, nowMs: number): Promise<number>;
-  /** Deregisters the instance: units that it still holds count as used. */
+  /** Deregisters the instance: units that it still holds count as used, and money as spent. */
   retire(instanceId: string): Promise<void>;
 }

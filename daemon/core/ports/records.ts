@@ -169,7 +169,7 @@ export interface ChangeTransaction {
   insertToken(token: NewToken): Promise<void>;
   revokeToken(id: string, revocation: Revocation): Promise<void>;
   reactivateToken(id: string): Promise<void>;
-  restrictToken(id: string, policies: Policies): Promise<void>;
+  restrictToken(id: string, policies: Policies, nowMs: number): Promise<void>;
   /** @returns the number of tokens that were active until now. */
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number>;
   /** As of the store, but with what was committed before this transaction locked its row. */

@@ -3,6 +3,7 @@ import { KNOWN_WITHIN_MS } from '../../core/limit-shares.js';
 import { IN_WINDOW_MS } from '../../core/limit-windows.js';
 import type { ClusterState, ClusterStore, CommittedChange } from '../../core/ports.js';
 import type { Database, SqlTransaction } from './database.js';
+import { forfeitPurses } from './purse-leases.js';
 import { CHANGE, type ChangeColumns, type InstanceColumns, INSTANCES, type LeaseColumns } from './tables.js';
 
 // Three heartbeats, with a margin for a slow machine.
@@ -30,24 +31,27 @@ export class SqlClusterStore implements ClusterStore {
     // A single statement, because it runs twice a second: one row for each wanted token, and at least one.
     const rows = await this.#database.prioritySelect<{
       seq: number;
-      token_id: LeaseColumns['token_id'] | null;
+      wanted: LeaseColumns['token_id'] | null;
       live: number;
       first: string | null;
       is_live: number;
       apart: number;
       first_apart: string | null;
     }>(
-      `SELECT c.seq, l.token_id,
+      `SELECT c.seq, l.id AS wanted,
          (SELECT COUNT(*) FROM instances WHERE ${LIVE}) AS live, (SELECT MIN(id) FROM instances WHERE ${LIVE}) AS first,
          (SELECT COUNT(*) FROM instances WHERE ${LIVE} AND id = $instanceId) AS is_live,
          (SELECT COUNT(*) FROM instances WHERE ${apart}) AS apart,
          (SELECT MIN(id) FROM instances WHERE ${apart}) AS first_apart
        FROM change_seq c
-       LEFT JOIN leases l ON l.instance_id = $instanceId AND l.units > 0 AND l.wanted_at > ${since}
+       LEFT JOIN (
+         SELECT token_id AS id FROM leases WHERE instance_id = $instanceId AND units > 0 AND wanted_at > ${since}
+         UNION SELECT purse_id FROM purse_leases WHERE instance_id = $instanceId AND (nano > 0 OR tokens > 0) AND wanted_at > ${since}
+       ) l ON 1 = 1
        WHERE c.id = 1`,
       { instanceId, nowMs },
     );
-    const wanted = rows.flatMap(({ token_id: tokenId }) => tokenId ?? []);
+    const wanted = rows.flatMap(({ wanted: id }) => id ?? []);
     const [row] = rows;
     const { live = 0, first = null, is_live: isLive = 0, first_apart: firstApart = null } = row ?? {};
     const isFirstApart = firstApart !== null && (first === null || firstApart <= first);
@@ -111,7 +115,7 @@ async function expire(tx: SqlTransaction, instanceId: string, nowMs: number): Pr
     { instanceId, nowMs },
   );
   if (isDead === 0) return false;
-  await forfeitLeases(tx, instanceId);
+  await forfeitLeases(tx, instanceId, (await lockedInstance(tx, instanceId)) ?? nowMs);
   return true;
 }
 
@@ -124,6 +128,7 @@ export async function rejoin(
 ): Promise<number> {
   const now = tx.dialect.now('$nowMs');
   const bind = { instanceId, nowMs, isWorker: Number(isWorker), isApart: Number(isApart) };
+  const seenAtMs = await lockedInstance(tx, instanceId);
   const known = await tx.execute(`UPDATE instances SET expired_at = 0, heartbeat_at = ${now} WHERE id = $instanceId`, {
     instanceId,
     nowMs,
@@ -136,7 +141,7 @@ export async function rejoin(
     );
     return 0;
   }
-  await forfeitLeases(tx, instanceId);
+  await forfeitLeases(tx, instanceId, seenAtMs ?? nowMs);
   const [row] = await tx.select<Pick<InstanceColumns, 'seq'>>('SELECT seq FROM instances WHERE id = $instanceId', {
     instanceId,
   });
@@ -145,13 +150,13 @@ export async function rejoin(
 
 /** Removes an instance permanently. */
 export async function removeInstance(tx: SqlTransaction, instanceId: string): Promise<void> {
-  await forfeitLeases(tx, instanceId);
+  await forfeitLast(tx, instanceId);
   await tx.execute('DELETE FROM instances WHERE id = $instanceId', { instanceId });
 }
 
 /** The same, but others must know for a while of one that counted limits apart from Redis. */
 export async function retireInstance(tx: SqlTransaction, instanceId: string): Promise<void> {
-  await forfeitLeases(tx, instanceId);
+  await forfeitLast(tx, instanceId);
   await tx.execute('DELETE FROM instances WHERE id = $instanceId AND (is_apart = 0 OR is_worker = 1)', { instanceId });
   // The time of a server, which any instance is on that has others.
   await tx.execute(`UPDATE instances SET expired_at = ${tx.dialect.now('heartbeat_at')} WHERE id = $instanceId`, {
@@ -159,8 +164,26 @@ export async function retireInstance(tx: SqlTransaction, instanceId: string): Pr
   });
 }
 
+/**
+ * Locks the row of an instance: a tick of it has been committed, with what it leased, or will find that the instance is gone. @returns when it
+ * was last seen; null if it does not exist.
+ */
+async function lockedInstance(tx: SqlTransaction, instanceId: string): Promise<number | null> {
+  const [row] = await tx.select<Pick<InstanceColumns, 'heartbeat_at'>>(
+    `SELECT heartbeat_at FROM instances WHERE id = $instanceId ${tx.dialect.forUpdate}`,
+    { instanceId },
+  );
+  return row?.heartbeat_at ?? null;
+}
+
+/** Before an instance is removed. */
+async function forfeitLast(tx: SqlTransaction, instanceId: string): Promise<void> {
+  const seenAtMs = await lockedInstance(tx, instanceId);
+  await forfeitLeases(tx, instanceId, seenAtMs ?? 0);
+}
+
 /** Units that an instance had leased but not settled may have been used, so they count as used. */
-async function forfeitLeases(tx: SqlTransaction, instanceId: string): Promise<void> {
+async function forfeitLeases(tx: SqlTransaction, instanceId: string, seenAtMs: number): Promise<void> {
   await tx.execute(
     `UPDATE tokens SET request_count = request_count +
        (SELECT units FROM leases WHERE leases.token_id = tokens.id AND leases.instance_id = $instanceId)
@@ -169,4 +192,5 @@ async function forfeitLeases(tx: SqlTransaction, instanceId: string): Promise<vo
     'long',
   );
   await tx.execute('DELETE FROM leases WHERE instance_id = $instanceId', { instanceId }, 'long');
+  await forfeitPurses(tx, instanceId, seenAtMs);
 }

@@ -4,10 +4,13 @@ import {
   StoreUnavailable,
   type LeaseGrant,
   type Tick,
+  type TickReport,
   type TickRow,
 } from '../../core/ports.js';
+import type { Amount } from '../../core/budget/counts.js';
 import type { Bind, SqlTransaction, Database } from './database.js';
 import { rejoin, removeInstance, retireInstance } from './instances.js';
+import { heldOfPurses, settlePurse } from './purse-leases.js';
 import { type InstanceColumns, type LeaseColumns, LEASES } from './tables.js';
 
 export interface SqlLedgerOptions {
@@ -47,15 +50,20 @@ export class SqlLedger implements Ledger {
     return rejoin(tx, instanceId, nowMs, { isWorker, isApart });
   }
 
-  commit(tick: Tick): Promise<Map<string, LeaseGrant>> {
+  commit(tick: Tick): Promise<TickReport> {
     return this.#database.transact(async (tx) => {
       await advance(tx, tick);
-      const reports = new Map<string, LeaseGrant>();
+      const report: TickReport = { units: new Map(), purses: new Map() };
       for (const row of tick.rows) {
-        const report = await settle(tx, tick, row);
-        if (row.take > 0) reports.set(row.tokenId, report);
+        const grant = await settle(tx, tick, row);
+        if (row.take > 0) report.units.set(row.tokenId, grant);
       }
-      return reports;
+      // Last, as in changes of tokens and projects, so that these cannot deadlock.
+      for (const row of tick.purses) {
+        const settled = await settlePurse(tx, tick, row);
+        if (settled) report.purses.set(row.purseId, settled);
+      }
+      return report;
     });
   }
 
@@ -73,6 +81,10 @@ export class SqlLedger implements Ledger {
       'usual',
     );
     return new Map(rows.map(({ token_id: tokenId, units }) => [tokenId, units]));
+  }
+
+  heldOfPurses(instanceId: string, purseIds: readonly string[]): Promise<Map<string, Amount>> {
+    return heldOfPurses(this.#database, instanceId, purseIds);
   }
 
   async rejoin(instanceId: string, nowMs: number): Promise<number> {

@@ -1,8 +1,11 @@
 /** What tokens and projects have spent, and the amounts of their budgets. Each has a row with its ID, written in the transaction of the change. */
+import type { Budget } from '../../api/vocabulary.js';
+import { type Amount, currentStart } from '../../core/budget/counts.js';
+import { startOf } from '../../core/budget/period.js';
 import { type PurseCounts, purseLimits } from '../../core/budget/spending.js';
-import type { Budget } from '../../core/token.js';
 import type { Reader, SqlTransaction } from './database.js';
-import { PURSE, type PurseColumns, PURSES } from './tables.js';
+import { lockedCounts } from './purse-leases.js';
+import { PURSE, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns, PURSES } from './tables.js';
 
 export async function insertPurse(
   tx: SqlTransaction,
@@ -11,9 +14,43 @@ export async function insertPurse(
   await PURSES.insert(tx, { id, createdAtMs, ...purseLimits(budget) });
 }
 
-/** Its token or project is locked. */
-export async function limitPurse(tx: SqlTransaction, id: string, budget: Budget | null): Promise<void> {
-  await PURSES.update(tx, { id }, purseLimits(budget));
+/**
+ * Writes the limits of a changed budget. Its token or project is locked. With another period, what instances hold still counts: it is moved to
+ * the current one, so that no new leases exceed the new limit with them.
+ */
+export async function limitPurse(tx: SqlTransaction, id: string, budget: Budget | null, nowMs: number): Promise<void> {
+  const { period, ...limits } = purseLimits(budget);
+  // Most changes leave the period as it is.
+  if ((await PURSES.update(tx, { id, period }, limits)) > 0) return;
+  const counts = await lockedCounts(tx, id);
+  if (!counts) return;
+  const fromMs = currentStart(counts, period, startOf(period, nowMs));
+  const leases = await tx.select<PurseLeaseColumns>(
+    `SELECT instance_id, from_ms, nano, tokens FROM purse_leases WHERE purse_id = $id AND (from_ms = $leasedFromMs OR from_ms >= $fromMs)`,
+    { id, leasedFromMs: counts.leasedFromMs, fromMs },
+  );
+  const moved = new Map<string, Amount>();
+  const leased = { nano: 0, tokens: 0 };
+  for (const { instance_id: instanceId, from_ms: from, nano, tokens } of leases) {
+    for (const sum of [leased, amountIn(moved, instanceId)]) {
+      sum.nano += nano;
+      sum.tokens += tokens;
+    }
+    await tx.execute(
+      'DELETE FROM purse_leases WHERE purse_id = $id AND instance_id = $instanceId AND from_ms = $from',
+      { id, instanceId, from },
+    );
+  }
+  for (const [instanceId, amount] of moved)
+    await PURSE_LEASES.insert(tx, { purseId: id, instanceId, fromMs, ...amount });
+  const { nano: leasedNano, tokens: leasedTokens } = leased;
+  await PURSES.update(tx, { id }, { period, ...limits, leasedFromMs: fromMs, leasedNano, leasedTokens });
+}
+
+function amountIn(amounts: Map<string, Amount>, key: string): Amount {
+  let amount = amounts.get(key);
+  if (!amount) amounts.set(key, (amount = { nano: 0, tokens: 0 }));
+  return amount;
 }
 
 /** @returns the purses of these tokens and projects. */

@@ -171,7 +171,7 @@ class SqlChangeTransaction implements ChangeTransaction {
     const { id, ...written } = project;
     const sealed = upstreamKey === undefined ? {} : this.#sealed(id, upstreamKey);
     await PROJECTS.update(this.#tx, { id }, { ...written, ...sealed, modelsKey: modelsKeyOf(project.allow) });
-    await limitPurse(this.#tx, id, project.budget);
+    await limitPurse(this.#tx, id, project.budget, project.updatedAtMs);
   }
 
   #sealed(projectId: string, upstreamKey: string) {
@@ -208,9 +208,9 @@ class SqlChangeTransaction implements ChangeTransaction {
     await TOKENS.update(this.#tx, { id }, { isActive: true, ...NOT_REVOKED });
   }
 
-  async restrictToken(id: string, { allow, limits, budget }: Policies): Promise<void> {
+  async restrictToken(id: string, { allow, limits, budget }: Policies, nowMs: number): Promise<void> {
     await TOKENS.update(this.#tx, { id }, { allow, limits, budget, modelsKey: modelsKeyOf(allow) });
-    await limitPurse(this.#tx, id, budget);
+    await limitPurse(this.#tx, id, budget, nowMs);
   }
 
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number> {

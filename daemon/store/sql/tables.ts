@@ -5,6 +5,7 @@
  */
 import type { BudgetPeriod } from '../../api/vocabulary.js';
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
+import type { PurseRow } from '../../core/budget/counts.js';
 import type { PurseCounts } from '../../core/budget/spending.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
@@ -204,16 +205,17 @@ const purse = {
   leasedTokens: filledIn(number('leased_tokens')),
 } satisfies ColumnsOf<PurseCounts>;
 
-/** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
-export const PURSES = new Table('purses', {
-  id: text('id'),
-  createdAtMs: number('created_at'),
+const purseRow = {
   /** Of its budget, which the statements that reserve something compare with; null if there is no such limit. */
   period: enumText<BudgetPeriod, 'period'>('period'),
   limitNano: nullable(number('limit_nano')),
   limitTokens: nullable(number('limit_tokens')),
   ...purse,
-});
+} satisfies ColumnsOf<PurseRow>;
+export const PURSE_ROW = columnList(purseRow);
+
+/** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
+export const PURSES = new Table('purses', { id: text('id'), createdAtMs: number('created_at'), ...purseRow });
 /** For `purses u`. */
 export const PURSE = columnList(purse, 'u');
 export type PurseColumns = RowOf<typeof PURSES.columns>;

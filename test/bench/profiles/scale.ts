@@ -126,9 +126,10 @@ async function memoryFigure(): Promise<Figure> {
     lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
     ledger: {
       enrol: () => Promise.resolve(false),
-      commit: () => Promise.resolve(new Map()),
+      commit: () => Promise.resolve({ units: new Map(), purses: new Map() }),
       lastSeq: () => Promise.resolve(0),
       held: () => Promise.resolve(new Map()),
+      heldOfPurses: () => Promise.resolve(new Map()),
       rejoin: () => Promise.resolve(0),
       retire: () => Promise.resolve(),
     },

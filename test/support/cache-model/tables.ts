@@ -1,7 +1,7 @@
 /** The database's rows of projects, tokens and their counts. */
 import { NO_POLICIES } from '../../../daemon/api/vocabulary.js';
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
-import type { KnownToken, Ledger, LeaseGrant, Tick, TokenLookup } from '../../../daemon/core/ports.js';
+import type { KnownToken, Ledger, TickReport, Tick, TokenLookup } from '../../../daemon/core/ports.js';
 import { canary } from '../canaries.js';
 import { aToken } from '../factories.js';
 
@@ -94,8 +94,8 @@ export class Tables implements TokenLookup, Ledger {
     });
   }
 
-  commit({ rows }: Tick): Promise<Map<string, LeaseGrant>> {
-    const reports = new Map<string, LeaseGrant>();
+  commit({ rows }: Tick): Promise<TickReport> {
+    const units: TickReport['units'] = new Map();
     for (const { tokenId, uses, hits, take, giveBack } of rows) {
       const token = this.tokens.find(({ id }) => id === tokenId);
       if (!token) throw new Error('a settlement for an unknown token');
@@ -104,15 +104,16 @@ export class Tables implements TokenLookup, Ledger {
       token.reserved -= giveBack;
       const granted = Math.min(take, token.cap - token.reserved);
       token.reserved += granted;
-      if (take > 0) reports.set(tokenId, { granted, left: token.cap - token.reserved, isHeldElsewhere: false });
+      if (take > 0) units.set(tokenId, { granted, left: token.cap - token.reserved, isHeldElsewhere: false });
     }
-    return Promise.resolve(reports);
+    return Promise.resolve({ units, purses: new Map() });
   }
 
   // No history breaks the database.
   enrol = () => Promise.resolve(false);
   lastSeq = () => Promise.reject(new Error('no settlement is ever in doubt here'));
   held = () => Promise.reject(new Error('no settlement is ever in doubt here'));
+  heldOfPurses = this.held;
   rejoin = () => Promise.reject(new Error('no instance ever expires here'));
   retire = () => Promise.resolve();
 }

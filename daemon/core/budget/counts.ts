@@ -1,0 +1,136 @@
+/** What the database knows of a purse: what was spent, and what is leased. Whole numbers: nano-USD, and model tokens. */
+import type { BudgetPeriod } from '../../api/vocabulary.js';
+import { endOf, startOf } from './period.js';
+import type { PurseCounts } from './spending.js';
+
+/** Whole numbers. */
+export interface Amount {
+  /** Nano-USD. */
+  nano: number;
+  /** Model tokens, of prompts and completions. */
+  tokens: number;
+}
+
+/** The limits that leases are taken under. A lease taken under others is given back. */
+export interface PurseTerms {
+  /** Null: not limited in this unit. */
+  limitNano: number | null;
+  limitTokens: number | null;
+  period: BudgetPeriod;
+}
+
+export const haveSameTerms = (one: PurseTerms, other: PurseTerms): boolean =>
+  one.limitNano === other.limitNano && one.limitTokens === other.limitTokens && one.period === other.period;
+
+/** A row of the database. Day and month are counted whatever the period is, so that a change of it resets nothing. */
+export interface PurseRow extends PurseCounts, PurseTerms {}
+
+/** What was spent, and requests whose cost is unknown. */
+export interface Spending extends Amount {
+  unpriced: number;
+}
+
+/** What was spent in the current period of a budget, or in the whole life. */
+export interface PurseState {
+  used: Amount;
+  /** For requests under way, and leased by instances for those to come. */
+  reserved: Amount;
+  /** Requests whose cost is unknown. */
+  unpriced: number;
+  /** Start of the period; 0 for the whole life. */
+  sinceMs: number;
+  /** When the period ends; null for the whole life. */
+  endsMs: number | null;
+}
+
+const NOTHING: Spending = { nano: 0, tokens: 0, unpriced: 0 };
+
+/**
+ * Start of the current period. The clocks of instances differ by seconds: for one whose clock is slow, a new period has begun when it
+ * has for them, as the counts of the one before are gone.
+ */
+export function currentStart(counts: PurseRow, period: BudgetPeriod, startMs: number): number {
+  if (period === 'none') return 0;
+  const leasedFromMs = counts.period === period ? counts.leasedFromMs : 0;
+  return Math.max(startMs, leasedFromMs, period === 'day' ? counts.dayFromMs : counts.monthFromMs);
+}
+
+/** What was spent in the period that starts then. */
+export function spendingIn(counts: PurseCounts, period: BudgetPeriod, fromMs: number): Spending {
+  if (period === 'none') {
+    return { nano: counts.lifeNano, tokens: counts.lifeTokens, unpriced: counts.lifeUnpriced };
+  }
+  if (period === 'day') {
+    if (counts.dayFromMs !== fromMs) return NOTHING;
+    return { nano: counts.dayNano, tokens: counts.dayTokens, unpriced: counts.dayUnpriced };
+  }
+  if (counts.monthFromMs !== fromMs) return NOTHING;
+  return { nano: counts.monthNano, tokens: counts.monthTokens, unpriced: counts.monthUnpriced };
+}
+
+/** What is leased in the period that starts then. */
+function leasedIn({ leasedFromMs, leasedNano, leasedTokens }: PurseRow, fromMs: number): Amount {
+  return leasedFromMs >= fromMs ? { nano: leasedNano, tokens: leasedTokens } : NOTHING;
+}
+
+export function stateOf(counts: PurseRow, period: BudgetPeriod, nowMs: number): PurseState {
+  const sinceMs = currentStart(counts, period, startOf(period, nowMs));
+  const { unpriced, ...used } = spendingIn(counts, period, sinceMs);
+  const { nano, tokens } = leasedIn(counts, sinceMs);
+  return {
+    used,
+    reserved: { nano, tokens },
+    unpriced,
+    sinceMs,
+    endsMs: period === 'none' ? null : endOf(period, sinceMs),
+  };
+}
+
+/** What an instance asks for. */
+export interface PurseTake {
+  /** What it assumes the budget to be. With another one nothing is granted. */
+  terms: PurseTerms;
+  /** For the requests that wait. */
+  want: Amount;
+  /** Less than this is of no use for them: others could not have it. */
+  least: Amount;
+  /** To have for requests to come, if there is plenty. */
+  ahead: Amount;
+}
+
+export interface Grant extends Amount {
+  /** Start of the period that it is of. */
+  fromMs: number;
+}
+
+/** An instance leases no more than this share of what is left ahead: near the limit, only what requests wait for. */
+const AHEAD_DIVISOR = 16;
+
+/** @returns null if the budget is another one than the instance assumes. */
+export function grantOf(counts: PurseRow, { terms, want, least, ahead }: PurseTake, nowMs: number): Grant | null {
+  if (!haveSameTerms(counts, terms)) return null;
+  const { period } = counts;
+  const fromMs = currentStart(counts, period, startOf(period, nowMs));
+  const left = leftOf(counts, fromMs);
+  const nano = granted(left.nano, want.nano, least.nano, ahead.nano);
+  const tokens = granted(left.tokens, want.tokens, least.tokens, ahead.tokens);
+  return nano === null || tokens === null ? { fromMs, nano: 0, tokens: 0 } : { fromMs, nano, tokens };
+}
+
+/** What is neither spent nor leased in the period that starts then; Infinity without a limit. */
+export function leftOf(counts: PurseRow, fromMs: number): Amount {
+  const { period, limitNano, limitTokens } = counts;
+  const spent = spendingIn(counts, period, fromMs);
+  const leased = leasedIn(counts, fromMs);
+  const left = (limit: number | null, sum: number) => (limit === null ? Infinity : Math.max(0, limit - sum));
+  return { nano: left(limitNano, spent.nano + leased.nano), tokens: left(limitTokens, spent.tokens + leased.tokens) };
+}
+
+/** The most that is leased ahead when so much is left. */
+export const aheadOf = (left: number): number => Math.floor(left / AHEAD_DIVISOR);
+
+/** @returns null if it is not even the least. */
+function granted(left: number, want: number, least: number, ahead: number): number | null {
+  if (left < least) return null;
+  return left <= want ? left : Math.max(want, Math.min(ahead, aheadOf(left)));
+}
