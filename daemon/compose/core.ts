@@ -109,6 +109,10 @@ export async function buildCore(
   const costs = new Costs(lists, settings.upstreamBaseUrl.href);
   const admission = new Admission({
     costs,
+    onBudgetEvent: (event) => {
+      if (link) link.channel.send('budget', event);
+      else shared.bus?.publish({ kind: 'budget', event });
+    },
     limiter,
     lookup,
     ledger,

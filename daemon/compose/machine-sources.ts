@@ -37,6 +37,11 @@ export function machineSources(crew: Crew, { admission, cache }: Core): Partial<
         return { address, global, self };
       },
     },
+    budgets: {
+      get overruns() {
+        return counters().budgetOverruns;
+      },
+    },
     limiter: {
       get refusals() {
         const { rateRefusals, concurrencyRefusals } = counters();

@@ -175,5 +175,14 @@ function connectionsFor(settings: Pick<Settings, keyof ConnectionLimits>, log: L
 function sourcesOf({ clock }: BuildContext, core: Core, { shared: { bus }, auditFiles }: Storage) {
   const { admission, rateLimits, limiter, cache, clusterSync } = core;
   const clusterSyncAgeMs = clusterSync && (() => clock.monotonic() - clusterSync.upToDateAtMs);
-  return { admission, rateLimits, limiter, cache, bus, audit: () => auditFiles.status, clusterSyncAgeMs };
+  return {
+    admission,
+    budgets: admission.budgets,
+    rateLimits,
+    limiter,
+    cache,
+    bus,
+    audit: () => auditFiles.status,
+    clusterSyncAgeMs,
+  };
 }

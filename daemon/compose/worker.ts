@@ -52,6 +52,7 @@ function figuresOf({ admission, cache, rateLimits, limiter, readiness }: Core, t
       shed: heap.refused,
       dropped: bounds.memory.dropped,
       failedTicks: failed,
+      budgetOverruns: admission.budgets.overruns,
     },
     gauges: { http: proxy.inFlight, websocket: upgrades.inFlight, ...admission.size },
     histograms: {

@@ -59,6 +59,7 @@ export function createWorkers(
   const windows = localRateWindows(clock);
   crew.serve({
     record,
+    publish: (event) => bus?.publish({ kind: 'budget', event }),
     connection: (connection) => void server.emit('connection', connection),
     limits,
     take: (key, window) => windows[policyOf(key)].take(key, window),

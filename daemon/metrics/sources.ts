@@ -1,4 +1,5 @@
 /** Metrics whose values other parts of the instance count. */
+import type { Budgets } from '../core/budget/budgets.js';
 import type { Admission } from '../core/admission.js';
 import type { ResponseCache } from '../core/cache/response-cache.js';
 import type { Limiter } from '../core/limiter.js';
@@ -13,6 +14,7 @@ export interface Sources {
   admission: Pick<Admission, 'size' | 'settling' | 'propagation'>;
   rateLimits: Pick<RateLimits, 'failOpens' | 'refusals'>;
   limiter: Pick<Limiter, 'refusals'>;
+  budgets: Pick<Budgets, 'overruns'>;
   /** Refusals because of routes, models and budgets, by code. */
   policyRefusals: () => Record<string, number>;
   /** Null when caching is disabled. */
@@ -34,6 +36,7 @@ export function addSources(families: Families, sources: Sources): void {
     admission,
     rateLimits,
     limiter,
+    budgets,
     policyRefusals,
     cache,
     bus,
@@ -55,6 +58,11 @@ export function addSources(families: Families, sources: Sources): void {
         rate_limited: limiter.refusals.rate,
         concurrency_limited: limiter.refusals.concurrency,
       }),
+  );
+  families.counter(
+    'llmp_budget_overruns_total',
+    'Requests with a hard budget for which the provider has billed more than their bound.',
+    () => budgets.overruns,
   );
   families.counter(
     'llmp_ratelimit_failopen_total',

@@ -9,7 +9,7 @@
  * hand over everything they have counted.
  */
 import type { Duplex } from 'node:stream';
-import type { RequestEnded } from '../../core/events.js';
+import type { BudgetEvent, RequestEnded } from '../../core/events.js';
 import {
   type CacheLookup,
   type CacheSelection,
@@ -76,6 +76,8 @@ export interface CrewOptions {
 
 /** What workers use of the primary. */
 export interface CrewServices {
+  /** Publishes an event of a worker. */
+  publish: (event: BudgetEvent) => void;
   record: (ended: RequestEnded) => void;
   take: (key: string, window: RateWindow) => RateDecision | Promise<RateDecision>;
   limits: LimitStore;
@@ -144,6 +146,9 @@ export class Crew implements Notifications {
     });
     channel.handle('ended', (batch) => {
       for (const ended of decoded(batch)) this.#services?.record(ended);
+    });
+    channel.handle('budget', (event) => {
+      this.#services?.publish(event);
     });
     channel.handle('take', ({ key, window }) => {
       if (!this.#services) throw new Error('a worker began too early');

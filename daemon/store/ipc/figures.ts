@@ -13,6 +13,7 @@ export const COUNTERS = [
   'shed',
   'dropped',
   'failedTicks',
+  'budgetOverruns',
 ] as const;
 /** At the moment. */
 export const GAUGES = ['http', 'websocket', 'accounts', 'missing', 'inFlight', 'leases', 'leasedUnits'] as const;

@@ -12,6 +12,7 @@ import type {
   RateDecision,
   RateWindow,
 } from '../../core/ports.js';
+import type { BudgetEvent } from '../../core/events.js';
 import type { Figures } from './figures.js';
 import type { RecordBatch } from './records.js';
 
@@ -96,6 +97,8 @@ export type OfPrimary = {
   notify: { argument: Notification; result: undefined };
   /** Records of completed requests. */
   ended: { argument: RecordBatch; result: undefined };
+  /** Something about a budget, to be published. */
+  budget: { argument: BudgetEvent; result: undefined };
   take: { argument: { key: string; window: RateWindow }; result: RateDecision };
   enterLimits: { argument: LimitClaim; result: LimitDecision };
   settleLimits: { argument: { claim: HeldClaim; tokens: number }; result: undefined };
