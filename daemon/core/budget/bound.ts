@@ -140,7 +140,7 @@ function parsed(body: Buffer): Document | Boundless {
   if (!hasAscii && !isUtf8(body)) return { why: 'its body is not JSON in UTF-8' };
   const text = body.toString(hasAscii ? 'latin1' : 'utf8');
   const members = memberCountOf(body);
-  if (members === null) return { why: 'its body has too many members, or is nested too deeply' };
+  if (typeof members === 'string') return { why: members };
   let value: unknown;
   try {
     value = JSON.parse(text);
