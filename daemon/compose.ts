@@ -26,6 +26,7 @@ import { neverRecord } from './core/masking.js';
 import type { ClusterSync } from './core/cluster-sync.js';
 import type { Clock, Log } from './core/ports.js';
 import type { StatusReport } from './core/status.js';
+import type { Costs } from './core/cost/costs.js';
 import type { UsageStatistics } from './core/usage.js';
 import type { EventStreams } from './http/manage/event-streams.js';
 import type { Scheduler } from './http/scheduler.js';
@@ -81,6 +82,7 @@ export interface Daemon {
   scheduler: Scheduler;
   streams: EventStreams;
   usage: UsageStatistics;
+  costs: Costs;
   /** Hands the record of a completed request to all recorders, as the proxy does. The demo creates its past with it. */
   record: OnEnded;
   /** Null if this instance does not share its database. */
@@ -146,6 +148,7 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     scheduler: traffic.bounds.scheduler,
     streams: management.streams,
     usage: core.usage,
+    costs: core.costs,
     record: traffic.record,
     clusterSync: core.clusterSync,
     failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,

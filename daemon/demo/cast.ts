@@ -1,4 +1,5 @@
 /** Who is in the demo: projects, tokens with their clients, and what operators did. Times are hours before the start. */
+import type { Budget } from '../api/vocabulary.js';
 
 const DAY = 24;
 
@@ -30,6 +31,7 @@ export interface DemoToken {
   left: number;
   cap?: number;
   by: string;
+  budget?: Budget;
   revoked?: { hoursAgo: number; by: string; reason: string };
 }
 
@@ -41,6 +43,7 @@ export interface DemoProject {
   deactivated?: { hoursAgo: number; reason: string };
   /** Since then the provider rejects its key. */
   keyRejected?: number;
+  budget?: Budget;
 }
 
 export const WEEK_HOURS = 7 * DAY;
@@ -51,7 +54,8 @@ const INES = 'ines@lab';
 export const MODELS = {
   mini: 'gpt-4o-mini',
   large: 'gpt-4o',
-  open: 'llama-3.3-70b',
+  /** On a machine of the company, without a price. */
+  open: 'house-70b',
   /** No longer offered by the provider. */
   retired: 'gpt-4-32k',
 } as const;
@@ -64,10 +68,21 @@ export const MODEL_FACTS: Readonly<Record<string, { prompt: number; completion: 
   [MODELS.retired]: { prompt: 0, completion: 0, usualMs: 90 },
 };
 
+/** Of a prompt, on average. */
+export const BYTES_PER_TOKEN = 4;
+
+/** The most completion tokens that the clients allow. */
+export const maxTokensOf = (model: string): number => Math.max(16, 2 * (MODEL_FACTS[model]?.completion ?? 0));
+
 export const PROJECTS: readonly DemoProject[] = [
   { name: 'billing', created: 45 * DAY, by: BEN, deactivated: { hoursAgo: 50, reason: 'moved to another vendor' } },
   { name: 'research', created: 45 * DAY, by: ANA },
-  { name: 'web', created: 44 * DAY, by: ANA },
+  {
+    name: 'web',
+    created: 44 * DAY,
+    by: ANA,
+    budget: { usd: '0.15', period: 'day', mode: 'shadow' },
+  },
   { name: 'support', created: 30 * DAY, by: BEN },
   { name: 'mobile', created: 12 * DAY, by: ANA, keyRejected: 3 },
 ];
@@ -79,14 +94,30 @@ export const TOKENS: readonly DemoToken[] = [
   { name: 'load-test', project: 'web', issued: 30, left: 3 * DAY, cap: 150, by: BEN },
   { name: 'landing-page', project: 'web', issued: 3 * DAY, left: -3, by: ANA },
   { name: 'eval-runner', project: 'research', issued: 8 * DAY, left: 1.5, cap: 50_000, by: INES },
-  { name: 'notebook', project: 'research', issued: 5 * DAY, left: 2 * DAY, cap: 500, by: INES },
+  {
+    name: 'notebook',
+    project: 'research',
+    issued: 5 * DAY,
+    left: 2 * DAY,
+    cap: 500,
+    by: INES,
+    budget: { tokens: 2_000_000, period: 'day', mode: 'soft' },
+  },
   { name: 'batch-night', project: 'research', issued: 21 * DAY, left: 20 * DAY, by: INES },
   { name: 'paper-review', project: 'research', issued: 4 * DAY, left: 3 * DAY, by: INES },
   { name: 'old-laptop', project: 'research', issued: 44 * DAY, left: 40 * DAY, by: ANA },
   { name: 'thesis', project: 'research', issued: 43 * DAY, left: 60 * DAY, by: INES },
   { name: 'summer-school', project: 'research', issued: 16 * DAY, left: -2 * DAY, by: INES },
   { name: 'support-bot', project: 'support', issued: 29 * DAY, left: 13 * DAY, by: BEN },
-  { name: 'translations', project: 'support', issued: 9 * DAY, left: 5 * DAY, cap: 15_000, by: BEN },
+  {
+    name: 'translations',
+    project: 'support',
+    issued: 9 * DAY,
+    left: 5 * DAY,
+    cap: 15_000,
+    by: BEN,
+    budget: { usd: '25.00', period: 'month', mode: 'hard' },
+  },
   {
     name: 'contractor-kim',
     project: 'support',
@@ -108,6 +139,9 @@ export const TOKENS: readonly DemoToken[] = [
   },
   { name: 'invoices', project: 'billing', issued: 20 * DAY, left: 15 * DAY, by: BEN },
 ];
+
+/** A token whose budget was set while the rest of it was already small. */
+export const NEARLY_SPENT = { name: 'eval-runner', by: ANA, hoursAgo: 3, spentShare: 0.93, mode: 'soft' } as const;
 
 /** What the clients of the tokens send, by the names of the tokens. */
 export const TRAFFIC: Readonly<Record<string, Traffic>> = {

@@ -1,7 +1,7 @@
 /** The clients of the demo at work: a trickle of real requests to its daemon. */
 import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { MODEL_FACTS, TRAFFIC, type Traffic } from './cast.js';
+import { BYTES_PER_TOKEN, MODEL_FACTS, maxTokensOf, TRAFFIC, type Traffic } from './cast.js';
 import { randomNumbers } from './random.js';
 
 const SEED = 42;
@@ -31,7 +31,7 @@ export function startLiveTraffic(url: string, secretOf: (name: string) => string
 /** Sends one request after the other until `signal` is aborted. Its responses do not matter, and neither do failures. */
 async function run(url: string, secret: string, traffic: Traffic, random: () => number, signal: AbortSignal) {
   const { model, perSecond = 0, cachedShare = 0 } = traffic;
-  const prompt = MODEL_FACTS[model]?.prompt ?? 0;
+  const { prompt = 0 } = MODEL_FACTS[model] ?? {};
   for (;;) {
     try {
       // Exponentially distributed, as the pauses between independent requests are.
@@ -45,7 +45,13 @@ async function run(url: string, secret: string, traffic: Traffic, random: () => 
           // Its few questions are soon all cached.
           ...(random() < cachedShare && { 'cache-control': 'public' }),
         },
-        body: JSON.stringify({ model, messages: [{ role: 'user', content: question.repeat(prompt > 800 ? 3 : 1) }] }),
+        body: JSON.stringify({
+          model,
+          max_tokens: maxTokensOf(model),
+          messages: [
+            { role: 'user', content: question.repeat(1 + Math.floor((prompt * BYTES_PER_TOKEN) / question.length)) },
+          ],
+        }),
         signal,
       });
       await response.arrayBuffer();

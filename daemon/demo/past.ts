@@ -5,16 +5,22 @@
  */
 import { randomUUID } from 'node:crypto';
 import type { ManagementClient } from '../api/client.js';
+import { addedNano, NANO_PER_USD, usdOf } from '../api/money.js';
 import { MS_PER_UNIT } from '../api/vocabulary.js';
 import type { Daemon } from '../compose.js';
-import { NO_CONTENT_FACTS, type RequestEnded } from '../core/events.js';
+import type { Pass } from '../core/account.js';
+import { budgetsNow, type Spending } from '../core/budget/budgets.js';
+import { type ContentFacts, NO_CONTENT_FACTS, type RequestEnded } from '../core/events.js';
 import { Refusal, sentenceOf } from '../core/refusal.js';
 import { codeOf, statusOf } from '../http/problems.js';
 import {
+  BYTES_PER_TOKEN,
   type DemoProject,
   type DemoToken,
   MODEL_FACTS,
   MODELS,
+  maxTokensOf,
+  NEARLY_SPENT,
   OUTAGE,
   PROJECTS,
   type Rhythm,
@@ -32,7 +38,7 @@ const REVOKED_KEY = 'sk-demo-key-that-the-provider-has-revoked';
 const KEY_REJECTED = new Refusal('upstream_key_rejected', "upstream rejected the project's key");
 
 export interface PastOptions {
-  daemon: Pick<Daemon, 'admission' | 'record' | 'usage'>;
+  daemon: Pick<Daemon, 'admission' | 'record' | 'usage' | 'costs'>;
   clock: PastClock;
   /** The present, in ms since the epoch: times in cast.ts count back from it. */
   nowMs: number;
@@ -53,11 +59,20 @@ interface Step {
 /** How the provider responded. */
 type Reply = Pick<RequestEnded, 'outcome' | 'status'> | Refusal;
 
+/** What the record of a forwarded request has of its response. */
+type Response = ContentFacts &
+  Pick<
+    RequestEnded,
+    'outcome' | 'status' | 'code' | 'problem' | 'isForwarded' | 'upstreamMs' | 'firstByteMs' | 'durationMs'
+  >;
+
 export class Past {
   readonly #options: PastOptions;
   readonly #random = randomNumbers(SEED);
   readonly #projectIds = new Map<string, string>();
   readonly #tokens = new Map<string, { id: string; secret: string }>();
+  /** In nano-USD, by the names of tokens. */
+  readonly #spentNano = new Map<string, number>();
 
   constructor(options: PastOptions) {
     this.#options = options;
@@ -69,6 +84,7 @@ export class Past {
     const steps = [
       ...PROJECTS.flatMap((project) => this.#changesOf(project)),
       ...TOKENS.flatMap((token) => [...this.#changesOfToken(token), ...this.#requestsOf(token)]),
+      { hoursAgo: NEARLY_SPENT.hoursAgo, run: () => this.#limitSpending() },
     ].sort((one, other) => other.hoursAgo - one.hoursAgo);
     for (const { hoursAgo, run } of steps) {
       clock.moveTo(nowMs - hoursAgo * HOUR_MS);
@@ -99,11 +115,11 @@ export class Past {
     return this.#projectIds.get(project) ?? '';
   }
 
-  #changesOf({ name, by, created, deactivated, keyRejected }: DemoProject): Step[] {
+  #changesOf({ name, by, created, deactivated, keyRejected, budget }: DemoProject): Step[] {
     const { clientOf, upstreamKey } = this.#options;
     const create = async () => {
       const api_key = keyRejected === undefined ? upstreamKey : REVOKED_KEY;
-      this.#projectIds.set(name, (await clientOf(by).createProject({ name, api_key })).id);
+      this.#projectIds.set(name, (await clientOf(by).createProject({ name, api_key, budget })).id);
     };
     const deactivate = async () => {
       await clientOf(by, deactivated?.reason).updateProject(this.#idOf(name), { is_active: false });
@@ -112,7 +128,7 @@ export class Past {
     return deactivated ? [...steps, { hoursAgo: deactivated.hoursAgo, run: deactivate }] : steps;
   }
 
-  #changesOfToken({ name, project, issued, left, cap = 0, by, revoked }: DemoToken): Step[] {
+  #changesOfToken({ name, project, issued, left, cap = 0, by, budget, revoked }: DemoToken): Step[] {
     const { clientOf } = this.#options;
     const issue = async () => {
       const { id, token } = await clientOf(by).createToken({
@@ -120,6 +136,7 @@ export class Past {
         name,
         duration_minutes: Math.round((issued + left) * 60),
         max_requests: cap,
+        budget,
       });
       this.#tokens.set(name, { id, secret: token });
     };
@@ -128,6 +145,14 @@ export class Past {
     };
     const steps: Step[] = [{ hoursAgo: issued, run: issue }];
     return revoked ? [...steps, { hoursAgo: revoked.hoursAgo, run: revoke }] : steps;
+  }
+
+  /** Gives a token a budget of which little is left. */
+  async #limitSpending(): Promise<void> {
+    const { name, by, spentShare, mode } = NEARLY_SPENT;
+    const cents = Math.ceil((100 * (this.#spentNano.get(name) ?? 0)) / (spentShare * NANO_PER_USD));
+    const usd = usdOf((Math.max(1, cents) * NANO_PER_USD) / 100);
+    await this.#options.clientOf(by).updateToken(this.#tokenOf(name).id, { budget: { usd, period: 'none', mode } });
   }
 
   #requestsOf({ name, project, issued }: DemoToken): Step[] {
@@ -164,6 +189,7 @@ export class Past {
     const { daemon, clock } = this.#options;
     const { admission } = daemon;
     const isHit = isOk(reply) && cachedShare > 0 && this.#random() < cachedShare;
+    const responded = this.#forwarded(model, reply);
     const common = {
       requestId: randomUUID(),
       timeMs: clock.now(),
@@ -171,32 +197,49 @@ export class Past {
       method: 'POST',
       path: '/v1/chat/completions',
       cache: isHit ? ('hit' as const) : ('miss' as const),
-      bytesIn: 300 + Math.floor(this.#random() * 4_000),
+      bytesIn: 200 + BYTES_PER_TOKEN * (responded.usage?.promptTokens ?? 100),
       bytesOut: 120,
       upstreamRequestId: null,
       streamed: false,
-      costNano: 0,
     };
     try {
       const pass = await admission.admit(this.secretOf(token));
       try {
         if (isHit) admission.countHit(pass);
-        else await admission.draw(pass);
+        else await admission.draw(pass, false, false, true, spendingOf(pass, model, common.bytesIn));
         const { projectId, tokenId, tokenName, projectName, obfuscated } = pass;
         const subject = { projectId, tokenId, tokenName, projectName, obfuscated };
-        const responded = this.#forwarded(model, reply);
-        daemon.record({ ...common, ...subject, ...responded, ...(isHit && { isForwarded: false, ...NO_TIMES }) });
+        const costNano = isHit ? 0 : this.#charge(pass, token, responded);
+        const ofHit = isHit && { isForwarded: false, usage: null, ...NO_TIMES };
+        daemon.record({ ...common, ...subject, ...responded, costNano, ...ofHit });
       } finally {
         admission.finish(pass);
       }
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      const responded = { ...refused(error), isForwarded: false, ...NO_TIMES };
-      daemon.record({ ...common, cache: 'miss', ...NO_SUBJECT, ...error.subject, ...responded });
+      const refusal = { ...refused(error), costNano: 0, isForwarded: false, ...NO_TIMES };
+      daemon.record({ ...common, cache: 'miss', ...NO_SUBJECT, ...error.subject, ...refusal });
     }
   }
 
-  #forwarded(model: string, reply: Reply) {
+  /** Charges budgets, as the proxy does. @returns what the request has cost, in nano-USD; null if that is not known. */
+  #charge(pass: Pass, token: string, { model, usage, outcome, status }: Response): number | null {
+    const {
+      daemon: { admission, costs },
+      clock,
+    } = this.#options;
+    const admittedAtMs = clock.now();
+    if (status >= 400) {
+      admission.budgets.settle(pass, { kind: 'unspent', usage: null, costNano: 0, admittedAtMs });
+      return 0;
+    }
+    const costNano = costs.costOf(pass, model, usage && { ...NO_DETAILS, ...usage }, admittedAtMs);
+    admission.budgets.settle(pass, { kind: outcome === 'ok' ? 'complete' : 'cut', usage, costNano, admittedAtMs });
+    this.#spentNano.set(token, addedNano(this.#spentNano.get(token) ?? 0, costNano ?? 0));
+    return costNano;
+  }
+
+  #forwarded(model: string, reply: Reply): Response {
     const { prompt, completion, usualMs } = MODEL_FACTS[model] ?? { prompt: 0, completion: 0, usualMs: 100 };
     const isServed = isOk(reply);
     // One in twenty takes much longer than usual.
@@ -224,6 +267,21 @@ export class Past {
 }
 
 const isOk = (reply: Reply): reply is Exclude<Reply, Refusal> => !(reply instanceof Refusal) && reply.status === 200;
+
+/** What a request may spend, as the proxy reads it from its body. Null without a budget. */
+function spendingOf(pass: Pass, model: string, bytes: number): Spending | null {
+  const budgets = budgetsNow(pass);
+  const bound = { model, inputTokens: bytes, outputTokens: maxTokensOf(model) };
+  return budgets && { budgets, model, bytes, bound: () => bound };
+}
+
+const NO_DETAILS = {
+  cacheWrite1hTokens: null,
+  reasoningTokens: null,
+  audioInputTokens: null,
+  audioOutputTokens: null,
+  reportedNano: null,
+};
 
 const NO_SUBJECT = { projectId: null, tokenId: null, tokenName: null, projectName: null, obfuscated: null };
 const NO_TIMES = { durationMs: 1, upstreamMs: null, firstByteMs: 1 };

@@ -82,7 +82,11 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     for (let n = 0; n < 3; n++) await scene.get(null);
     await scene.send('GET /v1/models HTTP/1.1\r\nHost: a\r\nbroken line\r\n\r\n');
     await scene.send(head('CONNECT evil.example:443', scene.secret));
-    await eventually('all requests end', () => daemon.ended.length === 24);
+    provider.answer = (_req, res) => {
+      json(res, 200, { model: 'has-no-price', usage: USAGE });
+    };
+    await scene.send(scene.post(chat, '{"model":"has-no-price"}'));
+    await eventually('all requests end', () => daemon.ended.length === 25);
   }
 
   const sum = (numbers: readonly number[]) => numbers.reduce((total, each) => total + each, 0);
@@ -138,16 +142,18 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     expect(sum(usage.map(({ failed }) => failed))).to.equal(of(['upstream_error', 'timeout', 'truncated', 'drained']));
     const failures = known.filter((it) => failureKindOf(it) !== null).length;
     expect(sum(usage.map(({ errors }) => errors))).to.be.oneOf([failures, failures + ended.length - known.length]);
-    expect(sum(usage.map(({ prompt_tokens }) => prompt_tokens))).to.equal(15);
-    expect(sum(usage.map((line) => line.cache_read_tokens))).to.equal(10);
+    expect(sum(usage.map(({ prompt_tokens }) => prompt_tokens))).to.equal(18);
+    expect(sum(usage.map((line) => line.cache_read_tokens))).to.equal(12);
     expect(metrics).to.include('llmp_model_prompt_cache_tokens_total{model="gpt-4o",kind="read"} 10\n');
   });
 
   it('they agree on what was paid, and on how often that is unknown', async () => {
+    // 1 prompt token at 2.50 USD per million, 2 from the provider's cache at 1.25, 4 completion tokens at 10.00.
     const costs = known.map(({ costNano }) => costNano);
+    expect(costs.filter((nano) => nano !== 0 && nano !== null)).to.deep.equal(Array(5).fill(45_000));
     const unpriced = costs.filter((nano) => nano === null).length;
     expect(unpriced).to.be.above(0);
-    expect(sumOfCosts(usage).unpriced_requests).to.equal(unpriced);
+    expect(sumOfCosts(usage)).to.deep.equal({ cost_usd: '0.000225', unpriced_requests: unpriced });
     const entries = await redis.client.xrange('llmp:events', '-', '+');
     const events = entries.map(([, fields]) => JSON.parse(fields[1] ?? '') as EventJson);
     const told = known.map(({ requestId, costNano }) => [requestId, costNano === null ? null : usdOf(costNano)]);
@@ -156,6 +162,7 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     ).to.have.deep.members(told);
     const lines = uses().filter(({ token_id }) => token_id !== null);
     expect(lines.map(({ request_id, details }) => [request_id, details.cost_usd])).to.have.deep.members(told);
+    expect(metrics).to.include(`llmp_cost_usd_total{project="${scene.project.name}"} 0.000225\n`);
     expect(metrics).to.include(`llmp_unpriced_requests_total ${unpriced}\n`);
   });
 

@@ -54,7 +54,7 @@ describe('the past of the demo', function () {
     const data = await client.usage({ since: '8d', by: 'model' });
     const requests = data.reduce((sum, row) => sum + row.requests, 0);
     expect(requests).to.be.greaterThan(4_000);
-    expect(data.map(({ model }) => model)).to.include.members(['gpt-4o', 'gpt-4o-mini', 'llama-3.3-70b', 'gpt-4-32k']);
+    expect(data.map(({ model }) => model)).to.include.members(['gpt-4o', 'gpt-4o-mini', 'house-70b', 'gpt-4-32k']);
     const { items } = await client.tokens({ limit: '200' });
     const forwarded = items.reduce((sum, { request_count }) => sum + request_count, 0);
     // Requests that llmp refused are in the usage report, but are not uses. Clients go on meanwhile.
@@ -63,6 +63,23 @@ describe('the past of the demo', function () {
     expect(requests - refused - hits).to.be.within(forwarded - 50, forwarded + 50);
     const hours = await client.usage({ since: '8d', by: 'hour' });
     expect(hours.length).to.be.greaterThan(7 * 24 - 10);
+  });
+
+  it('has costs, but for a model without a price, and budgets that are almost spent, hard and shadow', async () => {
+    const costs = new Map((await client.usage({ since: '8d', by: 'model' })).map((line) => [line.model, line]));
+    expect(Number(costs.get('gpt-4o')?.cost_usd)).to.be.within(3, 30);
+    expect(Number(costs.get('gpt-4o-mini')?.cost_usd)).to.be.within(0.1, 3);
+    expect(costs.get('house-70b')?.cost_usd).to.equal(null);
+    expect(costs.get('house-70b')?.unpriced_requests).to.be.above(100);
+    const { budget, spent } = await tokenNamed('eval-runner');
+    expect(Number(spent.usd) / Number(budget?.usd)).to.be.within(0.85, 1);
+    expect((await tokenNamed('translations')).budget?.mode).to.equal('hard');
+    expect((await client.projects()).items.find(({ name }) => name === 'web')?.budget?.mode).to.equal('shadow');
+    const [week] = await client.usage({ since: '8d', token_id: (await tokenNamed('translations')).id });
+    const { usd } = (await tokenNamed('translations')).spent;
+    // Budgets are also charged for what was cut.
+    expect(Number(usd)).to.be.closeTo(Number(week?.cost_usd), 0.5);
+    expect(week?.refused, 'it has room').to.equal(0);
   });
 
   it('has cache hits, which cost no use, and goes on with them', async () => {

@@ -21,6 +21,7 @@ function metricsAlone(): Metrics {
       settling: { durations: new Histogram([1]), failed: 0 },
       propagation: new Histogram([1]),
     },
+    budgets: { overruns: 0 },
     limiter: { refusals: { rate: 0, concurrency: 0 } },
     rateLimits: { failOpens: 0, refusals: { address: 0, global: 0, self: 0 } },
     cache: {
