@@ -26,6 +26,13 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
         { name: 'allows', what: 'a model that it may use, for example gpt-5*', values: spans(...models) },
         { name: 'limited', what: 'yes or no: whether it has limits', values: values.isLimited.completions },
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
+        { name: 'budget', what: 'yes, no or its mode', values: values.budget.completions },
+        {
+          name: 'spent',
+          what: 'USD in the period of its budget, for example >10',
+          values: spans('>0', '>1', '>10', '>100'),
+        },
+        { name: 'left', what: 'share of its budget, for example <20%', values: spans('<50%', '<20%', '<5%') },
       ];
     case 'projects':
       return [

@@ -1,5 +1,6 @@
 /** How the terms of a line become a query for the API, and a predicate for what the API does not filter. */
 import type { WireProject } from '../../daemon/api/contract.js';
+import type { BudgetFilter } from '../../daemon/api/vocabulary.js';
 import { formProviderOf } from '../../daemon/api/providers.js';
 import { keysOf } from './keys.js';
 import { fitsChoice, fitsWords, TermReader } from './reader.js';
@@ -17,6 +18,8 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
   const reader = new TermReader(terms, keysOf('tokens', NO_NAMES));
   const expires = reader.bounds('expires', values.time);
   const used = reader.bounds('used', values.percent);
+  const spent = reader.bounds('spent', values.dollars);
+  const left = reader.bounds('left', values.percent);
   const isSpan = expires.under !== undefined && !expires.under.includes('T');
   return reader.reading({
     ...wordQuery(reader),
@@ -33,6 +36,11 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
     limited: limitedQuery(reader),
     used_over: used.over,
     used_under: used.under,
+    budget: reader.only('budget', values.budget.resolve) as BudgetFilter | undefined,
+    spent_over: spent.over,
+    spent_under: spent.under,
+    left_over: left.over,
+    left_under: left.under,
   });
 }
 

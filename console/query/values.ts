@@ -4,6 +4,7 @@ import {
   type AuditAction,
   type AuditActor,
   type AuditOutcome,
+  type BudgetFilter,
   ERROR_CODE_PATTERN,
   type EventKind,
   ID_PREFIX_PATTERN,
@@ -15,6 +16,7 @@ import {
   spanMs,
   tookMs,
 } from '../../daemon/api/vocabulary.js';
+import { nanoOf } from '../../daemon/api/money.js';
 import { COMMON_CAUSES } from '../../daemon/api/request-outcome.js';
 import { DEFAULT_PROVIDER, OTHER_PROVIDER, PROVIDER_NAMES, PROVIDERS } from '../../daemon/api/providers.js';
 import { utcMs } from '../span.js';
@@ -242,6 +244,22 @@ export const modelPattern: ValueResolver = ({ text, isLast }) => {
 };
 
 export const isLimited = oneOf('limited', { yes: 'it or its project has limits', no: 'without limits' });
+
+const BUDGETS: Record<BudgetFilter, string> = {
+  yes: 'it or its project has a budget',
+  no: 'without a budget',
+  hard: 'a budget that is not exceeded',
+  soft: 'a budget that is exceeded by little',
+  shadow: 'a budget that refuses nothing',
+};
+export const budget = oneOf('budget', BUDGETS);
+
+/** US dollars. */
+export const dollars: ValueResolver = ({ text, isLast }) => {
+  const given = text.replace(/^\$/, '');
+  if (nanoOf(given) !== null) return { value: given };
+  return isLast && /^(?:\d{1,7}\.)?$/.test(given) ? 'open' : { problem: 'must be US dollars like 10 or 0.50' };
+};
 
 /** How long a request took. */
 export const took: ValueResolver = ({ text, isLast }) => {

@@ -51,6 +51,9 @@ export const BUDGET_MODES = ['hard', 'soft', 'shadow'] as const;
 export type BudgetMode = (typeof BUDGET_MODES)[number];
 export const DEFAULT_BUDGET_PERIOD: BudgetPeriod = 'none';
 export const DEFAULT_BUDGET_MODE: BudgetMode = 'soft';
+/** Values of the filter of tokens by budget. */
+export const BUDGET_FILTERS = ['yes', 'no', ...BUDGET_MODES] as const;
+export type BudgetFilter = (typeof BUDGET_FILTERS)[number];
 /** Maximum of the model tokens of a budget. */
 export const MAX_BUDGET_TOKENS = 1_000_000_000_000;
 
@@ -89,7 +92,15 @@ export const TOKEN_STATES = ['active', 'expired', 'revoked', 'rate_limited', 'pr
 export type TokenState = (typeof TOKEN_STATES)[number];
 
 /** `live` lists active tokens first, the next to expire on top; then all other tokens, the last expired on top. */
-export const TOKEN_SORT_FIELDS = ['created_at', 'expires_at', 'last_used_at', 'request_count', 'name', 'live'] as const;
+export const TOKEN_SORT_FIELDS = [
+  'created_at',
+  'expires_at',
+  'last_used_at',
+  'request_count',
+  'name',
+  'spent',
+  'live',
+] as const;
 export type TokenSortField = (typeof TOKEN_SORT_FIELDS)[number];
 /** A leading `-` sorts in descending order. */
 export type TokenSortOrder = TokenSortField | `-${TokenSortField}`;

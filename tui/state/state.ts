@@ -156,6 +156,7 @@ export const TOKEN_ORDERS = [
   'request_count',
   'name',
   'expires_at',
+  'spent',
 ] as const satisfies readonly TokenSortField[];
 export type TokenOrder = (typeof TOKEN_ORDERS)[number];
 

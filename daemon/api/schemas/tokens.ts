@@ -1,5 +1,7 @@
 import * as z from 'zod';
+import { nanoOf } from '../money.js';
 import {
+  BUDGET_FILTERS,
   MAX_CAP,
   MAX_DURATION_HOURS,
   MODEL_PART_PATTERN,
@@ -85,6 +87,12 @@ export const tokenLookup = z
 
 const percentage = queryNumber(0, 100).describe('a percentage from 0 to 100');
 
+const usd = z
+  .string()
+  .regex(/^\d{1,7}(?:\.\d{1,9})?$/)
+  .refine((given) => nanoOf(given) !== null)
+  .describe('US dollars, as a decimal number');
+
 export const tokenQuery = z.strictObject({
   ...paging,
   project_id: about(idSelection, 'Only tokens of these projects: up to 20 IDs.').optional(),
@@ -122,6 +130,20 @@ export const tokenQuery = z.strictObject({
   ).optional(),
   used_over: about(percentage, 'Only tokens that have used more than this percentage of their cap.').optional(),
   used_under: about(percentage, 'Only tokens that have used less than this percentage of their cap.').optional(),
+  budget: about(
+    oneOf(BUDGET_FILTERS),
+    'Only tokens that have a budget or whose project has (`yes`), all others (`no`), or those with a budget of this mode.',
+  ).optional(),
+  spent_over: about(
+    usd,
+    'Only tokens that have spent more US dollars than this in the current period of their budget, or without a budget since they were created.',
+  ).optional(),
+  spent_under: about(usd, 'The same, but less than this.').optional(),
+  left_over: about(
+    percentage,
+    'Only tokens with a budget of their own of which more than this percentage is not spent. With a budget in US dollars and model tokens, the smaller percentage counts.',
+  ).optional(),
+  left_under: about(percentage, 'The same, but less than this.').optional(),
   q: about(
     partOfText,
     'Only tokens whose name contains this text, or whose ID starts with it. Case-insensitive.',
@@ -132,7 +154,7 @@ export const tokenQuery = z.strictObject({
   ).optional(),
   sort: about(
     oneOf(TOKEN_SORT_ORDERS as readonly [TokenSortOrder, ...TokenSortOrder[]]),
-    'Sort order. A leading `-` sorts in descending order. `live` lists active tokens first, those that expire next on top, then all other tokens, those that expired last on top.',
+    'Sort order. A leading `-` sorts in descending order. `live` lists active tokens first, those that expire next on top, then all other tokens, those that expired last on top. `spent` is in US dollars, as in `spent_over`.',
   ).default('-created_at'),
 });
 

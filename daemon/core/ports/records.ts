@@ -1,5 +1,6 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
 import type {
+  BudgetFilter,
   KeyCheck,
   MissingUsage,
   Policies,
@@ -133,6 +134,14 @@ export interface TokenFilter {
   usedOverPercent?: number | undefined;
   /** Capped tokens of which less than this percentage is used. */
   usedUnderPercent?: number | undefined;
+  /** Whether they or their project have a budget, or one of this mode. */
+  budget?: BudgetFilter | undefined;
+  /** Tokens that have spent more or less than this in the current period of their budget. */
+  spentOverNano?: number | undefined;
+  spentUnderNano?: number | undefined;
+  /** Tokens with a budget of which more or less than this percentage is left, in the unit of which it is less. */
+  leftOverPercent?: number | undefined;
+  leftUnderPercent?: number | undefined;
   /** Part of the name, case-insensitive, or a prefix of the ID. */
   text?: string | undefined;
   /** Each matched like `text`, and required or excluded. */

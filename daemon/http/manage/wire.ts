@@ -153,10 +153,17 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
     isLimited: query.limited,
     usedOverPercent: query.used_over,
     usedUnderPercent: query.used_under,
+    budget: query.budget,
+    spentOverNano: nanoIn(query.spent_over),
+    spentUnderNano: nanoIn(query.spent_under),
+    leftOverPercent: query.left_over,
+    leftUnderPercent: query.left_under,
     text: query.q,
     words: query.words === undefined ? undefined : wordsOf(query.words),
   };
 }
+
+const nanoIn = (usd: string | undefined): number | undefined => (usd === undefined ? undefined : (nanoOf(usd) ?? NaN));
 
 /** @param written such as `a,b`, or `!a,b` for all others. */
 const selectionOf = (written: string): Selection<string> => ({

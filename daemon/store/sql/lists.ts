@@ -24,6 +24,8 @@ export class Conditions {
 interface List<Row, Item> {
   columns: string;
   from: string;
+  /** Follows `from` for the page, if it is sorted by another table. */
+  join?: string;
   where: Conditions;
   /** Conditions for the total, if the page covers only a part of the list. */
   counted?: Conditions | undefined;
@@ -101,18 +103,18 @@ export function afterPosition(
 
 /** The rows of the page, and one more if there are more. */
 function rowsOf<Row extends object, Item>(on: Reader, list: List<Row, Item>): Promise<Row[]> {
-  const { columns, from, idColumn, page, found } = list;
+  const { columns, from, idColumn, page, found, join = '' } = list;
   const order = orderOf(list);
   if (found) {
     const listed = on.dialect.rowsIn(from, idColumn, '$page');
-    return on.select<Row>(`SELECT ${columns} FROM ${listed} ${order}`, { page: JSON.stringify(found) });
+    return on.select<Row>(`SELECT ${columns} FROM ${listed} ${join} ${order}`, { page: JSON.stringify(found) });
   }
   const where = afterPosition(list.where, list, page.after);
   // First select only the IDs, from an index that covers the conditions, then read those rows. The subquery is nested because MySQL
   // does not support LIMIT directly in IN (…).
-  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
+  const ids = `SELECT ${idColumn} FROM ${from} ${list.hint ?? ''} ${join} ${where.sql} ${order} LIMIT ${page.limit + 1}`;
   return on.select<Row>(
-    `SELECT ${columns} FROM ${from} WHERE ${idColumn} IN (SELECT * FROM (${ids}) page) ${order}`,
+    `SELECT ${columns} FROM ${from} ${join} WHERE ${idColumn} IN (SELECT * FROM (${ids}) page) ${order}`,
     where.bind,
   );
 }

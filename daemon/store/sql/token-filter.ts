@@ -6,6 +6,7 @@ import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
 import { ALIVE, OF_INACTIVE_PROJECT } from './population.js';
 import { policyConditions, type Usable } from './token-policies.js';
+import { spendingConditions } from './token-spending.js';
 import { useQueries } from './token-use.js';
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
@@ -51,6 +52,7 @@ export function countIndexOf(filter: TokenFilter): string | null {
 
 /** The index to walk, in order, to read a page. */
 export function pageIndexOf({ projects }: TokenFilter, sortColumn: string): string | null {
+  if (sortColumn === 'spent') return null; // It is not a column of tokens.
   // Each sort column has an index named `tokens_` and the column.
   if (projects?.among.length !== 1 || projects.isExcluded) return `tokens_${sortColumn}`;
   return sortColumn === 'created_at' ? OF_PROJECT : null;
@@ -79,6 +81,7 @@ export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect
     where.and(`t.id ${isExcluded ? 'NOT IN' : 'IN'} (SELECT * FROM (${sql}) used)`, bind);
   }
   for (const [condition, bind] of policyConditions(filter, filter.usable, dialect)) where.and(condition, bind);
+  for (const [condition, bind] of spendingConditions(filter, nowMs, dialect)) where.and(condition, bind);
   if (usedOverPercent !== undefined) {
     where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $over', { over: usedOverPercent });
   }

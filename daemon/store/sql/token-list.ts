@@ -24,11 +24,12 @@ import {
 } from './token-filter.js';
 import { idsWithText, longestText } from './token-filter.js';
 import { idsOfUsable, type Usable, usableBy } from './token-policies.js';
+import { countOfSpending, idsOfSpending, PURSE_OF_TOKEN, spentNano } from './token-spending.js';
 import { useCondition, useQueries } from './token-use.js';
 import { ROW_COLUMNS, rowOf, type TokenRowColumns } from './tokens.js';
 
-/** Sort fields are column names. */
-type SortColumn = Exclude<TokenSortField, 'live'> & keyof TokenColumns;
+/** Sort fields are column names, but for `spent`. */
+type SortColumn = (Exclude<TokenSortField, 'live'> & keyof TokenColumns) | 'spent';
 
 // How many IDs can be passed back to the database. With more matches, walking an ordered index soon finds a page.
 const FEW = 4_000;
@@ -95,12 +96,14 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
   const where = part ? tokenConditions(part, nowMs, dialect) : counted;
   if (few) for (const { bind } of [where, counted]) bind.found = JSON.stringify(few.ids);
   const by = (index: string | null) => (index === null || few ? '' : dialect.indexHint(index));
-  return pageOf<TokenRowColumns, TokenRow>(on, {
-    columns: ROW_COLUMNS,
+  const spent = column === 'spent' ? spentNano(nowMs) : null;
+  return pageOf<TokenRowColumns & { spent: number }, TokenRow>(on, {
+    columns: spent === null ? ROW_COLUMNS : `${ROW_COLUMNS}, ${spent} AS spent`,
     from: few ? dialect.rowsIn('tokens t', 't.id', '$found') : 'tokens t',
+    ...(spent !== null && { join: PURSE_OF_TOKEN }),
     where,
     counted,
-    sortColumn: `t.${column}`,
+    sortColumn: spent ?? `t.${column}`,
     idColumn: 't.id',
     descending,
     page,
@@ -122,7 +125,7 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   const { filter, states, field: column, descending, page, nowMs } = listing;
   const { errorsOver, models, ...others } = filter;
   const used = useCondition({ errorsOver, models }, nowMs, on.dialect);
-  if (!used) return null;
+  if (!used || column === 'spent') return null;
   const part = states ? { ...others, states: { among: states, isExcluded: false } } : others;
   const ordered = { sortColumn: `t.${column}`, idColumn: 't.id', descending };
   const where = afterPosition(tokenConditions(part, nowMs, on.dialect), ordered, page.after);
@@ -162,7 +165,18 @@ function countOf(
       return row?.total ?? 0;
     };
   }
-  return countOfStates(on, filter, nowMs);
+  return countOfPurses(on, filter, nowMs) ?? countOfStates(on, filter, nowMs);
+}
+
+function countOfPurses(on: Reader, filter: TokenFilter, nowMs: number) {
+  const { spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent, ...others } = filter;
+  if (Object.values(others).some((value) => value !== undefined)) return undefined;
+  const counted = countOfSpending({ spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent }, nowMs);
+  if (!counted) return undefined;
+  return async () => {
+    const [row] = await on.select<{ total: number }>(counted.sql, counted.bind);
+    return row?.total ?? 0;
+  };
 }
 
 function countOfStates(on: Reader, { states, ...others }: TokenFilter, nowMs: number) {
@@ -185,6 +199,9 @@ async function findFew(on: Reader, filter: DeterminedFilter, nowMs: number): Pro
   const times = idsOfTimes(filter, nowMs, on.dialect, FEW + 1);
   const ofTimes = times && (await idsIfFew(on, times.sql, times.bind));
   if (ofTimes) return { ids: ofTimes, rest: filter };
+  const spending = idsOfSpending(filter, nowMs, FEW + 1);
+  const ofSpending = spending && (await idsIfFew(on, spending.sql, spending.bind));
+  if (ofSpending) return { ids: ofSpending, rest: filter };
   const text = longestText(filter);
   const withText = text === undefined ? null : idsWithText(text, on.dialect, FEW + 1);
   const ofText = withText && (await idsIfFew(on, withText.sql, withText.bind));
