@@ -20,8 +20,9 @@ import {
   type TopGroup,
   type TopQuery,
 } from '../../daemon/core/ports.js';
+import { dayOf, monthOf } from '../../daemon/core/budget/period.js';
 import { Pattern } from '../../daemon/core/policy/pattern.js';
-import { NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
+import { type Budget, NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
@@ -424,6 +425,79 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
           }
         }
       }
+    });
+
+    it('is filtered by budgets and what was spent, and sorted by it, in pages of any size', async () => {
+      const USD = 1_000_000_000;
+      const [day, month] = [dayOf(NOW), monthOf(NOW)];
+      const usd = (amount: string, period: Budget['period'], mode: Budget['mode'] = 'soft') => ({
+        usd: amount,
+        period,
+        mode,
+      });
+      const budgets: Record<string, Budget | null> = {
+        none: null,
+        life: usd('10.00', 'none', 'hard'),
+        month: usd('10.00', 'month'),
+        'old month': usd('10.00', 'month', 'shadow'),
+        day: { tokens: 100, period: 'day', mode: 'soft' },
+        'old day': usd('1.00', 'day'),
+        both: { usd: '100.00', tokens: 100, period: 'none', mode: 'hard' },
+      };
+      const counts: Record<string, Record<string, number>> = {
+        none: { life_nano: 7 * USD },
+        life: { life_nano: 9 * USD, month_from: month, month_nano: USD },
+        month: { life_nano: 90 * USD, month_from: month, month_nano: 5 * USD },
+        'old month': { life_nano: 90 * USD, month_from: month - 1, month_nano: 9 * USD },
+        day: { life_nano: 90 * USD, life_tokens: 900, day_from: day, day_nano: 3 * USD, day_tokens: 81 },
+        'old day': { life_nano: 90 * USD, day_from: day - 1, day_nano: 9 * USD },
+        both: { life_nano: 2 * USD, life_tokens: 100 },
+      };
+      const { id } = await aProject();
+      const limited = await aProject({ budget: usd('1.00', 'day', 'hard') });
+      const projects = only(id, limited.id);
+      for (const [name, budget] of Object.entries(budgets)) {
+        const token = await aToken({ name, budget }, name === 'none' ? limited.id : id);
+        const set = Object.entries(counts[name]!).map(([column, value]) => `${column} = ${value}`);
+        await database.transact((tx) =>
+          tx.execute(`UPDATE purses SET ${set.join(', ')} WHERE id = $id`, { id: token.id }),
+        );
+      }
+      const bySpent = { field: 'spent', descending: true } as const;
+      const order = ['life', 'none', 'month', 'day', 'both'];
+      for (const limit of [100, 2]) {
+        const found = await all({ projects }, bySpent, limit);
+        expect(found.slice(0, 5)).to.deep.equal(order);
+        expect(found.slice(5)).to.have.members(['old month', 'old day']);
+        expect(await all({ projects }, { field: 'spent', descending: false }, limit)).to.deep.equal(found.toReversed());
+      }
+      for (const [filter, names] of [
+        [{ spentOverNano: 0 }, order],
+        [{ spentOverNano: 3 * USD }, ['life', 'none', 'month']],
+        [{ spentUnderNano: 3 * USD }, ['both', 'old month', 'old day']],
+        [{ spentOverNano: 2 * USD, spentUnderNano: 9 * USD }, ['none', 'month', 'day']],
+        [{ leftUnderPercent: 20 }, ['life', 'day', 'both']],
+        [{ leftUnderPercent: 1 }, ['both']],
+        [{ leftOverPercent: 50 }, ['old month', 'old day']],
+        [{ leftOverPercent: 9, leftUnderPercent: 51 }, ['life', 'month', 'day']],
+        [{ budget: 'yes' }, Object.keys(budgets)],
+        [{ budget: 'hard' }, ['none', 'life', 'both']],
+        [{ budget: 'soft' }, ['month', 'day', 'old day']],
+        [{ budget: 'shadow', spentUnderNano: USD }, ['old month']],
+        [{ budget: 'no' }, []],
+      ] as [TokenFilter, string[]][]) {
+        for (const sort of [bySpent, { field: 'created_at', descending: false }] as const) {
+          for (const limit of [100, 2]) {
+            expect(await all({ projects, ...filter }, sort, limit), JSON.stringify(filter)).to.have.members(names);
+          }
+        }
+      }
+      // Of all projects, without a project itself.
+      const { total } = await records.tokens({ spentOverNano: 8 * USD }, bySpent, { limit: 1, after: null }, NOW);
+      const everywhere = { projects: undefined, spentOverNano: 8 * USD };
+      expect(total)
+        .to.equal((await all(everywhere, bySpent, 100)).length)
+        .and.to.be.at.least(1);
     });
 
     it('is filtered by models among many lists and many tokens, with few statements of few bytes', async () => {
