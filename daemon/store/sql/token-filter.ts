@@ -63,7 +63,8 @@ export interface DeterminedFilter extends TokenFilter {
   usable: Usable | null;
 }
 
-export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect: Dialect): Conditions {
+/** @param isOfFew whether they are compared with few tokens, such as in the order of a page, or with all. */
+export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect: Dialect, isOfFew = true): Conditions {
   const where = new Conditions();
   const { text, words = [], projects, states, expiresAfter, expiresBefore, usedOverPercent, usedUnderPercent } = filter;
   if (text !== undefined) where.and(...textCondition(text, dialect));
@@ -81,7 +82,7 @@ export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect
     where.and(`t.id ${isExcluded ? 'NOT IN' : 'IN'} (SELECT * FROM (${sql}) used)`, bind);
   }
   for (const [condition, bind] of policyConditions(filter, filter.usable, dialect)) where.and(condition, bind);
-  for (const [condition, bind] of spendingConditions(filter, nowMs, dialect)) where.and(condition, bind);
+  for (const [condition, bind] of spendingConditions(filter, nowMs, dialect, isOfFew)) where.and(condition, bind);
   if (usedOverPercent !== undefined) {
     where.and('t.max_requests > 0 AND t.request_count * 100 > t.max_requests * $over', { over: usedOverPercent });
   }

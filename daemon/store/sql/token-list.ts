@@ -24,7 +24,14 @@ import {
 } from './token-filter.js';
 import { idsWithText, longestText } from './token-filter.js';
 import { idsOfUsable, type Usable, usableBy } from './token-policies.js';
-import { countOfSpending, idsOfSpending, PURSE_OF_TOKEN, spentNano } from './token-spending.js';
+import {
+  countOfSpending,
+  firstBySpent,
+  idsOfSpending,
+  PURSE_OF_TOKEN,
+  purseFilterIn,
+  spentNano,
+} from './token-spending.js';
 import { useCondition, useQueries } from './token-use.js';
 import { ROW_COLUMNS, rowOf, type TokenRowColumns } from './tokens.js';
 
@@ -88,12 +95,14 @@ interface Listing {
 async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<TokenRow>> {
   const { given, filter, states, field: column, descending, page, nowMs, totals, total } = listing;
   const { dialect } = on;
-  const found = await firstUsed(on, listing);
-  const few = found ? null : await listing.findFew();
+  const used = await firstUsed(on, listing);
+  const few = used ? null : await listing.findFew();
+  const found = used ?? (few ? null : await firstSpent(on, listing));
   const conditions = few?.rest ?? filter;
-  const counted = tokenConditions(conditions, nowMs, dialect);
-  const part = states && { ...conditions, states: { among: states, isExcluded: false } };
-  const where = part ? tokenConditions(part, nowMs, dialect) : counted;
+  const isOfFew = few !== null || conditions.projects?.isExcluded === false;
+  const counted = tokenConditions(conditions, nowMs, dialect, isOfFew);
+  const part = states ? { ...conditions, states: { among: states, isExcluded: false } } : conditions;
+  const where = tokenConditions(part, nowMs, dialect);
   if (few) for (const { bind } of [where, counted]) bind.found = JSON.stringify(few.ids);
   const by = (index: string | null) => (index === null || few ? '' : dialect.indexHint(index));
   const spent = column === 'spent' ? spentNano(nowMs) : null;
@@ -110,7 +119,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
     hint: by(pageIndexOf(filter, column)),
     countHint: by(countIndexOf(given)),
     found,
-    total: typeof total === 'number' ? () => Promise.resolve(total) : countOf(on, filter, nowMs),
+    total: typeof total === 'number' ? () => Promise.resolve(total) : few ? undefined : countOf(on, filter, nowMs),
     totals: totals && ((count) => totals.current(JSON.stringify(given), count)),
     rowOf,
     positionOf: (row) => ({ value: row[column], id: row.id }),
@@ -135,6 +144,22 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   const rows = await on.select<{ id: string }>(
     `SELECT t.id FROM (${first}) t WHERE ${used.sql} ${orderOf(ordered)} LIMIT ${page.limit + 1}`,
     { ...where.bind, ...used.bind },
+  );
+  return rows.length > page.limit ? rows.map(({ id }) => id) : null;
+}
+
+/**
+ * The same for the order of what was spent: the first purses are read alone, and most are of tokens that match. Null if too few are.
+ */
+async function firstSpent(on: Reader, { filter, field, descending, page, nowMs }: Listing): Promise<string[] | null> {
+  // Most tokens are of other projects than the given ones.
+  if (field !== 'spent' || filter.projects?.isExcluded === false) return null;
+  const where = tokenConditions(filter, nowMs, on.dialect);
+  const first = firstBySpent(descending, page.after, FIRST_PER_ROW * (page.limit + 1), nowMs);
+  const order = orderOf({ sortColumn: 'first.spent', idColumn: 'first.id', descending });
+  const rows = await on.select<{ id: string }>(
+    `SELECT t.id FROM (${first.sql}) first JOIN tokens t ON t.id = first.id ${where.sql} ${order} LIMIT ${page.limit + 1}`,
+    { ...where.bind, ...first.bind },
   );
   return rows.length > page.limit ? rows.map(({ id }) => id) : null;
 }
@@ -169,9 +194,9 @@ function countOf(
 }
 
 function countOfPurses(on: Reader, filter: TokenFilter, nowMs: number) {
-  const { spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent, ...others } = filter;
+  const [ofPurses, others] = purseFilterIn(filter);
   if (Object.values(others).some((value) => value !== undefined)) return undefined;
-  const counted = countOfSpending({ spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent }, nowMs);
+  const counted = countOfSpending(ofPurses, nowMs);
   if (!counted) return undefined;
   return async () => {
     const [row] = await on.select<{ total: number }>(counted.sql, counted.bind);
@@ -199,9 +224,10 @@ async function findFew(on: Reader, filter: DeterminedFilter, nowMs: number): Pro
   const times = idsOfTimes(filter, nowMs, on.dialect, FEW + 1);
   const ofTimes = times && (await idsIfFew(on, times.sql, times.bind));
   if (ofTimes) return { ids: ofTimes, rest: filter };
-  const spending = idsOfSpending(filter, nowMs, FEW + 1);
+  const [ofPurses, besidesPurses] = purseFilterIn(filter);
+  const spending = idsOfSpending(ofPurses, nowMs, FEW + 1);
   const ofSpending = spending && (await idsIfFew(on, spending.sql, spending.bind));
-  if (ofSpending) return { ids: ofSpending, rest: filter };
+  if (ofSpending) return { ids: ofSpending, rest: besidesPurses };
   const text = longestText(filter);
   const withText = text === undefined ? null : idsWithText(text, on.dialect, FEW + 1);
   const ofText = withText && (await idsIfFew(on, withText.sql, withText.bind));

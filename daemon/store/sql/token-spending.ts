@@ -3,19 +3,24 @@
  * are of the current period of its budget.
  */
 import { dayOf, monthOf } from '../../core/budget/period.js';
-import type { TokenFilter } from '../../core/ports.js';
+import type { Position, TokenFilter } from '../../core/ports.js';
 import type { Bind } from './database.js';
 import type { Dialect } from './dialect.js';
+import { afterPosition, Conditions, orderOf } from './lists.js';
 
 interface Query {
   sql: string;
   bind: Bind;
 }
 
-type SpendingFilter = Pick<
-  TokenFilter,
-  'budget' | 'spentOverNano' | 'spentUnderNano' | 'leftOverPercent' | 'leftUnderPercent'
->;
+type PurseFilter = Pick<TokenFilter, 'spentOverNano' | 'spentUnderNano' | 'leftOverPercent' | 'leftUnderPercent'>;
+type SpendingFilter = PurseFilter & Pick<TokenFilter, 'budget'>;
+
+/** The part of a filter that is about purses, and the rest. */
+export function purseFilterIn<F extends TokenFilter>(filter: F): [purses: PurseFilter, others: F] {
+  const { spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent, ...others } = filter;
+  return [{ spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent }, others as F];
+}
 
 export const PURSE_OF_TOKEN = 'JOIN purses u ON u.id = t.id';
 
@@ -29,7 +34,7 @@ const spentOf = (unit: 'nano' | 'tokens', nowMs: number) =>
 export const spentNano = (nowMs: number): string => spentOf('nano', nowMs);
 
 /** Condition on `purses u`; null for a filter that has none. */
-function purseCondition(filter: SpendingFilter, nowMs: number): Query | null {
+function purseCondition(filter: PurseFilter, nowMs: number): Query | null {
   const { spentOverNano, spentUnderNano, leftOverPercent, leftUnderPercent } = filter;
   const conditions: string[] = [];
   if (spentOverNano !== undefined) conditions.push(`${spentOf('nano', nowMs)} > $spentOver`);
@@ -60,8 +65,17 @@ function purseCondition(filter: SpendingFilter, nowMs: number): Query | null {
   };
 }
 
-/** Conditions on `tokens t`. */
-export function spendingConditions(filter: SpendingFilter, nowMs: number, dialect: Dialect): [string, Bind][] {
+/**
+ * Conditions on `tokens t`.
+ *
+ * @param isOfFew whether they are compared with few tokens, or with all.
+ */
+export function spendingConditions(
+  filter: SpendingFilter,
+  nowMs: number,
+  dialect: Dialect,
+  isOfFew: boolean,
+): [string, Bind][] {
   const conditions: [string, Bind][] = [];
   const { budget } = filter;
   if (budget === 'yes' || budget === 'no') {
@@ -77,20 +91,31 @@ export function spendingConditions(filter: SpendingFilter, nowMs: number, dialec
     ]);
   }
   const purse = purseCondition(filter, nowMs);
-  if (purse) conditions.push([`t.id IN (SELECT u.id FROM purses u WHERE ${purse.sql})`, purse.bind]);
+  if (!purse) return conditions;
+  // Not EXISTS, which MariaDB turns into a list of all tokens.
+  const own = `(SELECT COUNT(*) FROM purses u WHERE u.id = t.id AND ${purse.sql}) > 0`;
+  conditions.push([isOfFew ? own : `t.id IN (SELECT u.id FROM purses u WHERE ${purse.sql})`, purse.bind]);
   return conditions;
 }
 
+/** The query for the first `most` purses, with what was spent, in this order and after this position. Some are of projects. */
+export function firstBySpent(descending: boolean, after: Position | null, most: number, nowMs: number): Query {
+  const ordered = { sortColumn: spentNano(nowMs), idColumn: 'u.id', descending };
+  const where = afterPosition(new Conditions(), ordered, after);
+  const sql = `SELECT u.id, ${ordered.sortColumn} AS spent FROM purses u ${where.sql} ${orderOf(ordered)} LIMIT ${most}`;
+  return { sql, bind: where.bind };
+}
+
 /** The query for the IDs of up to `most` tokens, and some projects; null for a filter that is not about purses. */
-export function idsOfSpending(filter: SpendingFilter, nowMs: number, most: number): Query | null {
+export function idsOfSpending(filter: PurseFilter, nowMs: number, most: number): Query | null {
   const purse = purseCondition(filter, nowMs);
   return purse && { sql: `SELECT u.id FROM purses u WHERE ${purse.sql} LIMIT ${most}`, bind: purse.bind };
 }
 
 /** The number of tokens, for a filter that is about nothing else than purses: those of all, without those of the few projects. */
-export function countOfSpending(filter: SpendingFilter, nowMs: number): Query | null {
+export function countOfSpending(filter: PurseFilter, nowMs: number): Query | null {
   const purse = purseCondition(filter, nowMs);
-  if (!purse || filter.budget !== undefined) return null;
+  if (!purse) return null;
   const count = (from: string) => `(SELECT COUNT(*) FROM ${from} WHERE ${purse.sql})`;
   return {
     sql: `SELECT ${count('purses u')} - ${count('projects p JOIN purses u ON u.id = p.id')} AS total`,
