@@ -198,6 +198,7 @@ describe('findings-3 C6: lists of the Admin UI', () => {
       { title: 'Name', sort: undefined, to: 'tokens?state=active&sort=name' },
       { title: 'Expires', sort: undefined, to: 'tokens?state=active&sort=expires_at' },
       { title: 'Requests', sort: undefined, to: 'tokens?state=active&sort=-request_count' },
+      { title: 'Spent', sort: undefined, to: 'tokens?state=active&sort=-spent' },
       { title: 'Last used', sort: undefined, to: 'tokens?state=active&sort=-last_used_at' },
     ]);
     const byName = await browser.get('tokens?sort=name');

@@ -97,6 +97,10 @@ describe('filter line', () => {
       ['!allows:*', { allows: '!*' }],
       ['limited:yes', { limited: 'true' }],
       ['limited:no', { limited: 'false' }],
+      ['budget:hard spent:>10', { budget: 'hard', spent_over: '10' }],
+      ['spent:>$0.5 spent:<2.000000001', { spent_over: '0.5', spent_under: '2.000000001' }],
+      ['left:<20%', { left_under: '20' }],
+      ['left:>5 left:<50%', { left_over: '5', left_under: '50' }],
       ['used:>90%', { used_over: '90' }],
       ['used:<50', { used_under: '50' }],
       ['used:>10% used:<90%', { used_over: '10', used_under: '90' }],
@@ -130,6 +134,10 @@ describe('filter line', () => {
       ['errors:<3', 'errors:<3', /^write errors:>…$/],
       ['errors:>many', 'many', /^must be a whole number up to 1000000$/],
       ['allows:"a b" ', '"a b"', /^the name of a model has no spaces$/],
+      ['budget:firm', 'firm', /^budget must be one of yes, no, hard, soft, shadow$/],
+      ['spent:10', 'spent:10', /^write spent:<… or spent:>…$/],
+      ['spent:>ten', 'ten', /^must be US dollars like 10 or 0\.50$/],
+      ['left:<120%', '120%', /^must be a percentage from 0% to 100%$/],
       ['limited:maybe', 'maybe', /^limited must be one of yes, no$/],
       ['limited:yes,no', 'limited:yes,no', /^only one limited at a time$/],
       ['!limited:yes', '!limited:yes', /^limited cannot be negated$/],
@@ -386,7 +394,21 @@ describe('filter line', () => {
     it('offers keys at the start of a term', () => {
       expect(inserts('')).to.deep.equal([
         '',
-        ['state:', 'project:', 'expires:', 'idle:', 'created:', 'errors:', 'model:', 'allows:', 'limited:', 'used:'],
+        [
+          'state:',
+          'project:',
+          'expires:',
+          'idle:',
+          'created:',
+          'errors:',
+          'model:',
+          'allows:',
+          'limited:',
+          'used:',
+          'budget:',
+          'spent:',
+          'left:',
+        ],
       ]);
       expect(inserts('ci ')[1]).to.include('state:');
       expect(inserts('sta')).to.deep.equal(['sta', ['state:']]);

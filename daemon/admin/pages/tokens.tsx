@@ -53,6 +53,8 @@ const SORTS = [
   ['last_used_at', 'last used last'],
   ['-request_count', 'most requests first'],
   ['request_count', 'fewest requests first'],
+  ['-spent', 'most money first'],
+  ['spent', 'least money first'],
   ['name', 'by name'],
   ['-name', 'by name, reversed'],
 ] as const satisfies readonly (readonly [TokenSortOrder, string])[];
@@ -61,7 +63,7 @@ const SORTS = [
 function ordersOf(field: string): Order[] {
   const up = { name: field, direction: 'ascending' } as const;
   const down = { name: `-${field}`, direction: 'descending' } as const;
-  return ['request_count', 'last_used_at'].includes(field) ? [down, up] : [up, down];
+  return ['request_count', 'last_used_at', 'spent'].includes(field) ? [down, up] : [up, down];
 }
 
 const WITHIN = [
