@@ -1,6 +1,5 @@
 /** How the terms of a line become a query for the API, and a predicate for what the API does not filter. */
 import type { WireProject } from '../../daemon/api/contract.js';
-import type { BudgetFilter } from '../../daemon/api/vocabulary.js';
 import { formProviderOf } from '../../daemon/api/providers.js';
 import { keysOf } from './keys.js';
 import { fitsChoice, fitsWords, TermReader } from './reader.js';
@@ -36,7 +35,7 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
     limited: limitedQuery(reader),
     used_over: used.over,
     used_under: used.under,
-    budget: reader.only('budget', values.budget.resolve) as BudgetFilter | undefined,
+    budget: reader.only('budget', values.budget.resolve),
     spent_over: spent.over,
     spent_under: spent.under,
     left_over: left.over,
