@@ -15,6 +15,7 @@ const audit = async () => (await import('./commands/audit.js')).auditCommands;
 const cache = async () => (await import('./commands/cache.js')).cacheCommands;
 const events = async () => (await import('./commands/events.js')).eventCommands;
 const usage = async () => [(await import('./commands/usage.js')).usageCommand];
+const prices = async () => (await import('./commands/prices.js')).priceCommands;
 const top = async () => [(await import('./commands/top.js')).topCommand];
 const init = async () => [(await import('./init/init.js')).initCommand];
 const doctor = async () => [(await import('./commands/doctor.js')).doctorCommand];
@@ -52,6 +53,7 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   tui: { summary: 'open the terminal UI', load: tui },
   usage: { summary: 'report requests and model tokens', load: usage },
   top: { summary: 'list the busiest tokens, projects or models', load: top },
+  prices: { summary: 'show what models cost, and which have no price', load: prices },
   undo: { summary: 'undo the changes of a command', load: undo },
   run: { summary: 'run a command with a temporary token that is revoked when the command ends', load: runs },
   connect: { summary: 'print the settings that point an agent at the daemon', load: connects },

@@ -30,6 +30,8 @@ export interface BuildInfo {
   builtAt: string | null;
   /** The version of SQLite in the native module; null if there was none for the platform of the build. */
   sqlite: string | null;
+  /** The list of prices: the day on which its source was published, and the SHA-256 of config/prices.json. */
+  prices: { date: string; sha256: string } | null;
 }
 
 /** The path of the file. */
@@ -40,6 +42,6 @@ export function readBuildInfo(): BuildInfo {
   try {
     return JSON.parse(readFileSync(buildInfoFile(), 'utf8')) as BuildInfo;
   } catch {
-    return { commit: null, builtAt: null, sqlite: null };
+    return { commit: null, builtAt: null, sqlite: null, prices: null };
   }
 }

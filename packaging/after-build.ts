@@ -8,6 +8,7 @@ import { join, relative, resolve } from 'node:path';
 import { buildInfoFile } from '../config/version.js';
 import { readVersion } from '../config/version.js';
 import { DESCRIPTION_FILE } from '../daemon/http/manage/description.js';
+import { readShippedList } from '../daemon/process/price-lists.js';
 import { openApi } from '../daemon/http/manage/openapi.js';
 import { sourceOf } from './build-info.js';
 import { bundle } from './bundled-command-line.js';
@@ -22,7 +23,12 @@ await bundlePackages(ROOT);
 if (!copyNative(ROOT))
   console.error('warning: sqlite3 has no native module: allow its install script, and run npm rebuild sqlite3');
 await bundle(DIST);
-const info = { ...sourceOf(ROOT, process.env.SOURCE_DATE_EPOCH), sqlite: sqliteVersion(ROOT) };
+const { date, sha256 } = readShippedList();
+const info = {
+  ...sourceOf(ROOT, process.env.SOURCE_DATE_EPOCH),
+  sqlite: sqliteVersion(ROOT),
+  prices: { date, sha256 },
+};
 writeFileSync(buildInfoFile(), `${JSON.stringify(info)}\n`);
 writeFileSync(DESCRIPTION_FILE, JSON.stringify(openApi(readVersion())));
 

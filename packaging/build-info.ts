@@ -7,7 +7,7 @@ import type { BuildInfo } from '../config/version.js';
  *   https://reproducible-builds.org/specs/source-date-epoch/. Default: the time of the commit.
  * @throws if `epoch` is not a number.
  */
-export function sourceOf(root: string, epoch: string | undefined): Omit<BuildInfo, 'sqlite'> {
+export function sourceOf(root: string, epoch: string | undefined): Omit<BuildInfo, 'sqlite' | 'prices'> {
   if (epoch !== undefined && !/^\d{1,11}$/.test(epoch))
     throw new Error(`SOURCE_DATE_EPOCH must be a number of seconds, not ${JSON.stringify(epoch)}`);
   const [commit, committedAt] = git(root, 'log', '-1', '--format=%H %ct')?.split(' ') ?? [];

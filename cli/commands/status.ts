@@ -21,6 +21,7 @@ const FACTS = [
   'audit',
   'requests',
   'cache',
+  'prices',
   'upstream',
   'workers',
 ] as const;
@@ -188,6 +189,11 @@ const statusView: View<Status> = {
         const share = ratio === null ? 'no requests' : `${Math.round(ratio * 100)} % hits`;
         return backend === 'off' ? 'off' : `${backend}, ${share}`;
       }),
+    prices: (it) =>
+      factShown(it, 'prices', ({ shipped, file }) => {
+        const own = file === null ? '' : `, PRICES_FILE with ${counted(file.entries, 'entry')} (${shortHash(file)})`;
+        return `list of ${shipped.date} (${shortHash(shipped)})${own}`;
+      }),
     upstream: (it) =>
       factShown(it, 'upstream', ({ p50_ms: p50, p95_ms: p95 }) =>
         p50 === null ? 'no requests in the last minute' : `p50 ${ms(p50)}, p95 ${ms(p95)}`,
@@ -205,6 +211,8 @@ const statusView: View<Status> = {
       ),
   },
 };
+
+const shortHash = ({ sha256 }: { sha256: string }) => sha256.slice(0, 12);
 
 /** `http_cache` → `http cache` */
 const withSpaces = (name: string) => name.replaceAll('_', ' ');

@@ -55,7 +55,7 @@ const versionCommand = command({
 
 const versionView: View<VersionInfo> = {
   idOf: ({ version }) => version,
-  fields: ['version', 'built_at', 'commit', 'node', 'sqlite'],
+  fields: ['version', 'built_at', 'commit', 'node', 'sqlite', 'prices'],
   columns: [],
 };
 
@@ -71,19 +71,22 @@ interface VersionInfo {
   node: string;
   /** Of the native module in this installation. */
   sqlite: string | null;
+  /** Day and SHA-256 of the list of prices. */
+  prices: string | null;
 }
 
 function versionInfo(): VersionInfo {
-  const { builtAt, commit, sqlite } = readBuildInfo();
-  return { version: readVersion(), built_at: builtAt, commit, node: process.version, sqlite };
+  const { builtAt, commit, sqlite, prices } = readBuildInfo();
+  const list = prices && `${prices.date} ${prices.sha256}`;
+  return { version: readVersion(), built_at: builtAt, commit, node: process.version, sqlite, prices: list };
 }
 
 /** For `-v`: the version, and a line for each other part. @param now in milliseconds since 1970. */
 export function versionLines(now: number): string {
-  const { version, built_at: builtAt, commit, node, sqlite } = versionInfo();
+  const { version, built_at: builtAt, commit, node, sqlite, prices } = versionInfo();
   const release = node.replace(/^v/, '');
   const ended = endOfSupport(release, now);
-  const parts = { build: builtAt, commit, 'Node.js': release, SQLite: sqlite };
+  const parts = { build: builtAt, commit, 'Node.js': release, SQLite: sqlite, prices };
   const lines = Object.entries(parts).map(([name, part]) => `${name.padEnd(9)}${part ?? 'unknown'}`);
   if (ended) lines.push('', `${ended.problem}. ${ended.advice}.`);
   return [`llmp ${version}`, ...lines].join('\n');

@@ -14,7 +14,7 @@ const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] 
   ['Services', ['daemon', 'dispatcher', 'admin']],
   ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'undo', 'manage']],
   ['Use a token', ['run']],
-  ['Monitoring', ['status', 'top', 'usage']],
+  ['Monitoring', ['status', 'top', 'usage', 'prices']],
   ['Configuration', ['config', 'context', 'migrate', 'completion']],
 ];
 const OTHERS = 'Help';

@@ -160,6 +160,9 @@ export class ManagementClient {
   readonly revokeToken = this.#method('revokeToken');
   readonly usage = this.#method('readUsage');
   readonly top = this.#method('readTop');
+  readonly prices = this.#method('listPrices');
+  readonly pricesMissing = this.#method('checkPrices');
+  readonly priceExplained = this.#method('explainPrice');
   readonly auditRecords = this.#method('listAudit');
   readonly auditStream = this.#method('followAudit');
   readonly auditRecord = this.#method('readAuditRecord');

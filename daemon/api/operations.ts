@@ -6,6 +6,7 @@ import type { Declared, Exemplified } from './operation.js';
 import { projects } from './operations/projects.js';
 import { tokens } from './operations/tokens.js';
 import { usage } from './operations/usage.js';
+import { prices } from './operations/prices.js';
 import { top } from './operations/top.js';
 import { incidents } from './operations/incidents.js';
 import { audit } from './operations/audit.js';
@@ -20,6 +21,7 @@ const all = {
   ...tokens,
   ...usage,
   ...top,
+  ...prices,
   ...incidents,
   ...audit,
   ...batches,

@@ -12,5 +12,6 @@ export * from './schemas/projects.js';
 export * from './schemas/sessions.js';
 export * from './schemas/status.js';
 export * from './schemas/tokens.js';
+export * from './schemas/prices.js';
 export * from './schemas/top.js';
 export * from './schemas/usage.js';

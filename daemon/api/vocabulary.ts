@@ -227,6 +227,10 @@ export const ALL_FAILURES = `!${REQUEST_OUTCOMES.filter((outcome) => KINDS_OF_OU
 export const USAGE_DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
 
+/** Where a price is from: PRICES_FILE, or the list of the build. */
+export const PRICE_SOURCES = ['file', 'shipped'] as const;
+export type PriceSource = (typeof PRICE_SOURCES)[number];
+
 /** Dimensions of `GET /manage/top`; `model` has a row for each pair of model and project, `model_total` one for all projects. */
 export const TOP_DIMENSIONS = ['token', 'project', 'model', 'model_total'] as const;
 export type TopDimension = (typeof TOP_DIMENSIONS)[number];

@@ -42,6 +42,7 @@ export function partsForOperators(
     isForwarded: traffic.proxy.handles,
     auditLog: core.auditLog,
     batches: core.batches,
+    costs: core.costs,
     usage: core.usage,
     top: core.top,
     incidents: core.incidents,

@@ -12,7 +12,7 @@ import type { Traffic } from './traffic.js';
 /** The reports take little more than a second, even if the database and Redis are unavailable. */
 export function statusReports(
   { settings, clock, version, instanceId }: BuildContext,
-  { migrations, cache }: Core,
+  { migrations, cache, costs }: Core,
   { proxy, upgrades, recentTraffic }: Traffic,
   { stores, shared, auditFiles, crew }: Storage,
   probes: Probes,
@@ -44,6 +44,7 @@ export function statusReports(
       inFlight: http + websocket,
       traffic: recentTraffic.report(),
       cache: cache?.backend ?? 'off',
+      prices: costs.lists,
       workers: crew?.report ?? [],
     };
   };

@@ -1,4 +1,5 @@
 import type { EventBusKind, ComponentState } from '../api/vocabulary.js';
+import type { PriceLists } from './cost/costs.js';
 import type { CountedPopulation } from './population.js';
 import type { CacheStore } from './ports.js';
 import type { RecentTrafficReport } from './recent-traffic.js';
@@ -53,6 +54,7 @@ export interface StatusReport {
   inFlight: number;
   traffic: RecentTrafficReport;
   cache: CacheStore['backend'] | 'off';
+  prices: PriceLists;
   /** The processes that serve /v1; empty if this one does. */
   workers: WorkerReport[];
 }

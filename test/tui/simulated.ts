@@ -123,6 +123,10 @@ const STATUS: WireStatus = {
   tokens: null,
   counted_at: null,
   requests: { in_flight: 0, per_second: 14, errors_per_second: 0 },
+  prices: {
+    shipped: { source: '@pydantic/genai-prices 0.1.8', date: '2026-09-23', sha256: 'a'.repeat(64) },
+    file: null,
+  },
   cache: { backend: 'memory', hit_ratio: null },
   upstream: { p50_ms: null, p95_ms: null },
   workers: [],

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { CACHE_BACKENDS, EVENT_BUS_KINDS, COMPONENT_STATES, type TokenState } from '../vocabulary.js';
 import { FAILURES_ARE } from './failures.js';
+import { priceLists } from './prices.js';
 import { count, measure, nullable, string, timestamp } from './fields.js';
 
 const partStatus = z.enum(COMPONENT_STATES);
@@ -96,6 +97,7 @@ export const status = z
         ),
       })
       .describe('The upstream, as this instance sees it.'),
+    prices: priceLists,
     workers: z
       .array(
         z

@@ -2,6 +2,7 @@
  * What models cost. A price book finds the price of a model at a provider among the entries of `PRICES_FILE` and of the list that is shipped.
  * There are thousands of entries, of which few are used: they stay as they were read until they are found.
  */
+import type { PriceSource } from '../../api/vocabulary.js';
 import { alsoPricedAs } from './priced-providers.js';
 
 /** In pico-USD per token. Null: the provider has no price of its own for it, and the general one of the input or the output is valid. */
@@ -41,8 +42,6 @@ export interface Price extends Amounts {
   /** In ms since the epoch; null: since ever. */
   validFromMs: number | null;
 }
-
-export type PriceSource = 'file' | 'shipped';
 
 /** As in `PRICES_FILE`: decimal strings, in USD per million tokens. */
 export interface WrittenAmounts {

@@ -1,4 +1,5 @@
 /** OpenAPI 3.1 description of the management API, generated from the declared operations and their schemas. */
+import * as z from 'zod';
 import { canSucceed, type Example, type Operation as Declared, TAGS } from '../../api/operation.js';
 import { operations } from '../../api/operations.js';
 import * as schemas from '../../api/schemas.js';
@@ -97,14 +98,17 @@ function described(name: string, operation: Operation, shared: Shared): Json {
 
 function queryParameters({ query }: Operation, values: Record<string, unknown>): Json[] {
   if (!query) return [];
-  const defaults: Json = query.parse({}); // All defaults; the JSON schema has only some of them.
-  return Object.entries(inputFields(query)).map(([name, { description, ...schema }]) => ({
-    name,
-    in: 'query',
-    description,
-    schema: { ...schema, ...(name in defaults && { default: defaults[name] }) },
-    ...(name in values && { example: values[name] }),
-  }));
+  return Object.entries(inputFields(query)).map(([name, { description, ...schema }]) => {
+    const absent: { success: boolean; data?: unknown } = z.safeParse(query.shape[name] ?? z.unknown(), undefined); // Has all defaults; the JSON schema has only some of them.
+    return {
+      name,
+      in: 'query',
+      description,
+      ...(!absent.success && { required: true }),
+      schema: { ...schema, ...(absent.data !== undefined && { default: absent.data }) },
+      ...(name in values && { example: values[name] }),
+    };
+  });
 }
 
 function success(

@@ -42,6 +42,7 @@ import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
 import { idOf, isId, notFound } from './ids.js';
 import { batchHandlers, type BatchOptions } from './batches.js';
+import { priceHandlers, type PriceOptions } from './prices.js';
 import { projectHandlers, type ProjectOptions } from './projects.js';
 
 export interface LoginOptions {
@@ -49,7 +50,7 @@ export interface LoginOptions {
   attempts: Pick<FailedAttempts, 'refuse'>;
 }
 
-export interface ManageOptions extends ProjectOptions, BatchOptions {
+export interface ManageOptions extends ProjectOptions, BatchOptions, PriceOptions {
   managementToken: string;
   attempts: Pick<FailedAttempts, 'refuse'>;
   logIns: LoginOptions;
@@ -97,6 +98,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...auditHandlers(options),
     ...batchHandlers(options),
     ...usageHandlers(options),
+    ...priceHandlers(options),
     ...migrationHandlers(options),
     ...sessionHandlers(options),
     ...eventHandlers(options),
@@ -127,6 +129,8 @@ function bounded(handlers: Handlers<Operations>, { clock }: ManageOptions): Hand
     name === 'readUsage' ||
     name === 'readTop' ||
     name === 'readIncidents' ||
+    name === 'listPrices' ||
+    name === 'checkPrices' ||
     'list' in operations[name as keyof Operations];
   const all = Object.entries(handlers as Record<string, Run>).map(([name, run]): [string, Run] => {
     if (name === 'migrateUp') return [name, run];

@@ -30,6 +30,7 @@ import type { AdminSession } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../request-head.js';
+import { wirePriceLists } from './wire-prices.js';
 
 export const isoTime = (ms: number) => new Date(ms).toISOString();
 const isoTimeOrNull = (ms: number | null) => (ms === null ? null : isoTime(ms));
@@ -262,6 +263,7 @@ export function wireStatus(report: StatusReport): WireStatus {
       per_second: rounded(traffic.requestsPerSecond),
       errors_per_second: rounded(traffic.errorsPerSecond),
     },
+    prices: wirePriceLists(report.prices),
     cache: { backend: report.cache, hit_ratio: roundedOrNull(traffic.hitRatio) },
     upstream: { p50_ms: roundedOrNull(traffic.upstreamP50Ms), p95_ms: roundedOrNull(traffic.upstreamP95Ms) },
     workers: report.workers.map((worker) => ({

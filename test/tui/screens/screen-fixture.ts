@@ -205,6 +205,10 @@ export const STATUS: WireStatus = {
   tokens: { active: 3_811, expired: 214, revoked: 96, rate_limited: 61, project_inactive: 31 },
   counted_at: at(0),
   requests: { in_flight: 3, per_second: 14.2, errors_per_second: 0 },
+  prices: {
+    shipped: { source: '@pydantic/genai-prices 0.1.8', date: '2026-09-23', sha256: 'a'.repeat(64) },
+    file: null,
+  },
   cache: { backend: 'memory', hit_ratio: 0.62 },
   upstream: { p50_ms: 412, p95_ms: 1_890 },
   workers: [],
