@@ -13,6 +13,7 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { createLog } from '../../daemon/process/log.js';
+import { readPriceFile } from '../../daemon/process/price-lists.js';
 import { openDatabase } from '../../daemon/store/databases.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
@@ -124,6 +125,7 @@ export async function startDaemon({
     databaseTimeouts,
     ...(redisCommandMs !== undefined && { redisCommandMs }),
     version: '0.1.0',
+    priceFile: readPriceFile(env?.PRICES_FILE ?? null),
     onEnded: (request) => {
       ended.push(request);
       inspect('record of a request', JSON.stringify(request));

@@ -26,7 +26,7 @@ import { CountsByName } from '../recent-counts.js';
 import type { Refusal } from '../refusal.js';
 import type { Bound, Boundless, ModelLimits } from './bound.js';
 import type { Assumed, BudgetHold, HeldPart, OwnedBudget } from './owned-budget.js';
-import type { Amount } from './purse.js';
+import type { Amount, PurseBudget } from './purse.js';
 import type { Purses } from './purses.js';
 import { costNotBounded, exhausted, type Misfit, modelNotPriced, reserved } from './refusals.js';
 
@@ -102,7 +102,7 @@ export class Budgets {
     const nowMs = clock.now();
     const hold = this.#wanted(pass, spending, nowMs);
     for (const part of hold.parts) {
-      part.reservation = this.#purseOf(part.budget).tryReserve(part.needed, part.budget, nowMs);
+      part.reservation = this.#purseOf(part.budget).tryReserve(part.needed, asReserved(part.budget), nowMs);
       if (part.reservation === null) return this.#reserveSlowly(pass, spending, hold);
     }
     return hold;
@@ -138,14 +138,14 @@ export class Budgets {
       if (!latest) return null;
       // What it needs depends on the mode.
       part.budget = { ...latest, mode };
-      part.reservation = purses.of(latest.id).tryReserve(part.needed, part.budget, clock.now());
+      part.reservation = purses.of(latest.id).tryReserve(part.needed, asReserved(part.budget), clock.now());
       if (part.reservation !== null) return null;
     }
     return reserved(this.#misfit(pass, spending, part));
   }
 
   #more(purse: ReturnType<Purses['of']>, { needed, budget }: HeldPart, nowMs: number) {
-    return this.#options.purses.more(purse, needed, budget, nowMs);
+    return this.#options.purses.more(purse, needed, asReserved(budget), nowMs);
   }
 
   #purseOf({ id }: OwnedBudget) {
@@ -364,6 +364,10 @@ export class Budgets {
 /** Those that hold for what begins now. */
 export const budgetsNow = ({ account, budgets }: Pass): readonly OwnedBudget[] | null =>
   account.known ? account.known.budgets : budgets;
+
+/** A shadow budget reserves as a soft one does, to know what that would refuse. */
+const asReserved = (budget: OwnedBudget): PurseBudget =>
+  budget.mode === 'shadow' ? { ...budget, mode: 'soft' } : budget;
 
 interface Estimate {
   whole: Assumed;

@@ -511,10 +511,12 @@ export class Purses implements PurseKeeper {
 /** Whether the counts show that an amount does not fit: within a period they only grow. */
 function isKnownToExceed({ counts }: Purse, needed: Amount, budget: PurseBudget, nowMs: number): boolean {
   if (!counts || !haveSameTerms(counts, budget)) return false;
-  const { limitNano, limitTokens, period } = budget;
+  const { limitNano, limitTokens, period, mode } = budget;
   const spent = spendingIn(counts, period, currentStart(counts, period, startOf(period, nowMs)));
+  // In mode `soft` a request takes less than it needs, if that is what is left.
+  const least = mode === 'soft' ? neededOf({ nano: 0, tokens: 0 }, budget) : needed;
   const isBeyond = (limit: number | null, sum: number) => limit !== null && sum > limit;
-  return isBeyond(limitNano, spent.nano + needed.nano) || isBeyond(limitTokens, spent.tokens + needed.tokens);
+  return isBeyond(limitNano, spent.nano + least.nano) || isBeyond(limitTokens, spent.tokens + least.tokens);
 }
 
 /** @param takesLess whether a part is enough. */
