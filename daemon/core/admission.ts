@@ -123,6 +123,9 @@ export class Admission {
         this.accounts.onDatabaseContact();
       },
       onContention: options.onContention ?? (() => undefined),
+      onSpent: (id, before, after) => {
+        this.budgets.spent(id, before, after);
+      },
       onRejoin: options.onRejoin ?? (() => undefined),
     });
     this.budgets = new Budgets({

@@ -23,7 +23,7 @@
  */
 import { type Account, leaseTarget } from './account.js';
 import type { Amount } from './budget/counts.js';
-import { Purses } from './budget/purses.js';
+import { Purses, type PursesOptions } from './budget/purses.js';
 import { Histogram } from './histogram.js';
 import {
   type Clock,
@@ -61,6 +61,8 @@ export interface SettlementOptions {
   onContact: () => void;
   /** Called when units or money of a token, or money of a project, is needed that other instances hold. */
   onContention: (id: string) => void;
+  /** @see PursesOptions.onSpent */
+  onSpent: PursesOptions['onSpent'];
   /** Called when the others have taken this instance for dead, and it joins them again. */
   onRejoin: () => void;
 }

@@ -23,7 +23,6 @@ function metricsAlone(): Metrics {
     },
     budgets: { overruns: 0 },
     limiter: { refusals: { rate: 0, concurrency: 0 } },
-    budgets: { overruns: 0 },
     rateLimits: { failOpens: 0, refusals: { address: 0, global: 0, self: 0 } },
     cache: {
       backend: 'memory',

@@ -15,11 +15,12 @@
  *
  * All requests are charged, also those without a budget, so that what was spent is known everywhere.
  */
+import { BUDGET_THRESHOLDS, BUDGET_UNITS, type BudgetUnit } from '../../api/vocabulary.js';
 import type { Pass } from '../account.js';
 import { costOf, mostFor } from '../cost/costing.js';
 import type { Costs } from '../cost/costs.js';
 import type { Price } from '../cost/prices.js';
-import type { BudgetEvent, ModelUsage } from '../events.js';
+import type { BudgetEvent, BudgetEventKind, ModelUsage } from '../events.js';
 import { LogThrottle } from '../log-throttle.js';
 import type { Clock, Log } from '../ports.js';
 import { CountsByName } from '../recent-counts.js';
@@ -80,6 +81,8 @@ export class Budgets {
   readonly #ofModels = new CountsByName(MAX_MODELS);
   /** Shadow budgets that would have refused requests: when that was told last (monotonic), and how many since. */
   readonly #wouldRefuse = new Map<string, { toldAtMs: number; count: number }>();
+  /** The budgets of requests that were charged here, by the ID of their token or project. */
+  readonly #charged = new Map<string, { budget: OwnedBudget; subject: BudgetSubject }>();
   readonly #warnings: LogThrottle<'warn'>;
   /** Requests for which a provider has billed more than their bound. */
   overruns = 0;
@@ -267,10 +270,17 @@ export class Budgets {
   #charge(pass: Pass, id: string, hold: BudgetHold | null, ending: Ending): void {
     const { purses } = this.#options;
     const part = hold?.parts.find(({ budget }) => budget.id === id) ?? null;
+    const budget = budgetsNow(pass)?.find((it) => it.id === id);
+    if (budget && this.#charged.get(id)?.budget !== budget) this.#remember(pass, budget);
     const charge = chargeFor(ending, part);
     const reservation = part?.reservation ?? null;
     purses.charge(reservation?.purse ?? purses.of(id), hold?.admittedAtMs ?? ending.admittedAtMs, charge, reservation);
     if (part?.budget.mode === 'hard' && reservation) this.#checkOverrun(pass, part, charge);
+  }
+
+  #remember(pass: Pass, budget: OwnedBudget): void {
+    this.#charged.set(budget.id, { budget, subject: subjectOf(pass, budget) });
+    if (this.#charged.size > MAX_TOLD) this.#charged.delete(this.#charged.keys().next().value ?? '');
   }
 
   #checkOverrun(pass: Pass, { budget, needed }: HeldPart, { nano, tokens }: Assumed): void {
@@ -326,7 +336,7 @@ export class Budgets {
     const known = this.#wouldRefuse.get(budget.id) ?? { toldAtMs: -Infinity, count: 0 };
     known.count += 1;
     if (nowMs - known.toldAtMs >= EVENT_EVERY_MS) {
-      this.#publish(pass, budget, known.count);
+      this.#publishRefusal(pass, budget, known.count);
       known.toldAtMs = nowMs;
       known.count = 0;
     }
@@ -335,30 +345,52 @@ export class Budgets {
     if (this.#wouldRefuse.size > MAX_TOLD) this.#wouldRefuse.delete(this.#wouldRefuse.keys().next().value ?? '');
   }
 
-  #publish(pass: Pass, budget: OwnedBudget, count: number): void {
-    const { clock, publish } = this.#options;
-    const { owner, id, mode, period, limitNano, limitTokens } = budget;
-    const { used } = this.#purseOf(budget).state(budget, clock.now());
-    const isOfMoney = limitNano !== null && (limitTokens === null || used.nano >= limitNano);
-    publish({
-      kind: 'budget.would_refuse',
-      timeMs: clock.now(),
-      projectId: pass.projectId,
-      projectName: pass.projectName,
-      tokenId: owner === 'token' ? id : null,
-      tokenName: owner === 'token' ? pass.tokenName : null,
-      count,
-      budget: {
-        owner,
-        mode,
-        period,
-        unit: isOfMoney ? 'usd' : 'tokens',
-        limit: (isOfMoney ? limitNano : limitTokens) ?? 0,
-        used: isOfMoney ? used.nano : used.tokens,
-        percent: null,
-      },
+  #publishRefusal(pass: Pass, budget: OwnedBudget, count: number): void {
+    const { used } = this.#purseOf(budget).state(budget, this.#options.clock.now());
+    const isOfMoney = budget.limitNano !== null && (budget.limitTokens === null || used.nano >= budget.limitNano);
+    const unit = isOfMoney ? 'usd' : 'tokens';
+    this.#publish('budget.would_refuse', subjectOf(pass, budget), count, {
+      ...amountsOf(budget, unit, used),
+      percent: null,
     });
   }
+
+  /** The database has counted what was charged here. */
+  spent(id: string, before: Amount, after: Amount): void {
+    const charged = this.#charged.get(id);
+    if (!charged) return;
+    const { budget, subject } = charged;
+    for (const unit of BUDGET_UNITS) {
+      const whole = amountsOf(budget, unit, after);
+      const { used: usedBefore } = amountsOf(budget, unit, before);
+      for (const percent of BUDGET_THRESHOLDS) {
+        const isAt = (used: number) => used * 100 >= whole.limit * percent;
+        if (whole.limit > 0 && !isAt(usedBefore) && isAt(whole.used))
+          this.#publish('budget.threshold', subject, null, { ...whole, percent });
+      }
+    }
+  }
+
+  #publish(kind: BudgetEventKind, subject: BudgetSubject, count: number | null, budget: BudgetEvent['budget']): void {
+    this.#options.publish({ kind, timeMs: this.#options.clock.now(), ...subject, count, budget });
+  }
+}
+
+type BudgetSubject = Pick<BudgetEvent, 'projectId' | 'projectName' | 'tokenId' | 'tokenName'>;
+
+const subjectOf = (pass: Pass, { owner, id }: OwnedBudget): BudgetSubject => ({
+  projectId: pass.projectId,
+  projectName: pass.projectName,
+  tokenId: owner === 'token' ? id : null,
+  tokenName: owner === 'token' ? pass.tokenName : null,
+});
+
+/** @returns the limit 0 if there is none in this unit. */
+function amountsOf({ owner, mode, period, limitNano, limitTokens }: OwnedBudget, unit: BudgetUnit, used: Amount) {
+  const of = { owner, mode, period, unit };
+  return unit === 'usd'
+    ? { ...of, limit: limitNano ?? 0, used: used.nano }
+    : { ...of, limit: limitTokens ?? 0, used: used.tokens };
 }
 
 /** Those that hold for what begins now. */

@@ -16,7 +16,7 @@
 import { MAX_NANO } from '../../api/money.js';
 import type { Clock, PurseReport, PurseTickRow } from '../ports.js';
 import { unavailable } from '../refusal.js';
-import { currentStart, haveSameTerms, spendingIn } from './counts.js';
+import { currentStart, haveSameTerms, type PurseRow, spendingIn } from './counts.js';
 import { dayOf, startOf } from './period.js';
 import {
   type Amount,
@@ -56,6 +56,11 @@ export interface PursesOptions {
   schedule: (isUrgent: boolean) => void;
   /** Called when something is needed that other instances hold. */
   onContention: (id: string) => void;
+  /**
+   * Called when the database has counted what was charged here of a budget. The counts of all instances follow each other, so that each of
+   * them lies between the two of one call in one instance.
+   */
+  onSpent: (id: string, before: Amount, after: Amount) => void;
 }
 
 /** All purses that this instance knows. */
@@ -252,7 +257,7 @@ export class Purses implements PurseKeeper {
     purse.givesBack = false;
     purse.wantsMore = false;
     purse.isTaking = take !== null;
-    const isReported = take !== null || returns.length > 0;
+    const isReported = take !== null || returns.length > 0 || (charges.length > 0 && hasLimit(purse.counts));
     return { purseId: purse.id, charges, returns, take, isReported };
   }
 
@@ -369,8 +374,9 @@ export class Purses implements PurseKeeper {
     return collected;
   }
 
-  #receive(purse: Purse, { take }: PurseTickRow, { counts, grant, isHeldElsewhere }: PurseReport): void {
+  #receive(purse: Purse, { take, charges }: PurseTickRow, { counts, grant, isHeldElsewhere }: PurseReport): void {
     purse.counts = counts;
+    if (charges.length > 0 && hasLimit(counts)) this.#tellSpent(purse.id, counts, charges);
     if (take === null) return;
     if (grant) {
       const isFull = grant.nano >= take.want.nano && grant.tokens >= take.want.tokens;
@@ -387,6 +393,19 @@ export class Purses implements PurseKeeper {
       }
     }
     if (purse.waiters) this.#answer(purse, isHeldElsewhere);
+  }
+
+  #tellSpent(id: string, counts: PurseRow, charges: PurseTickRow['charges']): void {
+    const { period } = counts;
+    const fromMs = currentStart(counts, period, startOf(period, this.#options.clock.now()));
+    const { nano, tokens } = spendingIn(counts, period, fromMs);
+    const before = { nano, tokens };
+    for (const each of charges) {
+      if (startOf(period, each.dayMs) !== fromMs) continue;
+      before.nano -= each.nano;
+      before.tokens -= each.tokens;
+    }
+    this.#options.onSpent(id, before, { nano, tokens });
   }
 
   /** Tells requests that wait what came of it. Those that other instances may still make room for go on waiting. */
@@ -507,6 +526,8 @@ export class Purses implements PurseKeeper {
     return this.#options.clock.monotonic();
   }
 }
+
+const hasLimit = (counts: PurseRow | null) => counts !== null && (counts.limitNano ?? counts.limitTokens) !== null;
 
 /** Whether the counts show that an amount does not fit: within a period they only grow. */
 function isKnownToExceed({ counts }: Purse, needed: Amount, budget: PurseBudget, nowMs: number): boolean {

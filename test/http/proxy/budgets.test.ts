@@ -2,7 +2,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { WireBudgetEvent, WireEvent, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
+import type {
+  WireBudgetEvent,
+  WireEvent,
+  WireProject,
+  WireToken,
+  WireTokenCreated,
+} from '../../../daemon/api/contract.js';
 import { nanoOf, usdOf } from '../../../daemon/api/money.js';
 import type { Budget } from '../../../daemon/api/vocabulary.js';
 import { type Bound, boundOf } from '../../../daemon/core/budget/bound.js';
@@ -86,8 +92,8 @@ describe('budgets', function () {
     return { nano: nanoOf(usd), tokens, unpriced };
   };
   const spentOfProject = async () => {
-    const { body } = await scene.daemon.manage('GET', `/manage/projects/${scene.project.id}`);
-    return nanoOf((body as { spent: { usd: string } }).spent.usd);
+    const answer = await scene.daemon.manage('GET', `/manage/projects/${scene.project.id}`);
+    return nanoOf((answer.body as WireProject).spent.usd);
   };
   const budgetEvents = async (count: number) => {
     let events: WireBudgetEvent[] = [];
@@ -466,7 +472,7 @@ describe('budgets', function () {
     await complete(token);
     await spent(token);
     const message = 'the budget of the token is used up: ask for a larger budget';
-    const budget = { unit: 'tokens', limit: 30, used: 30, reserved: 0, needed: 1_000 };
+    const budget = { unit: 'tokens', limit: 30, used: 30, reserved: 0, needed: 30 };
     const openai = await complete(token, body, { 'x-stainless-lang': 'js' });
     expect(openai.status).to.equal(402);
     expect(openai.json).to.deep.include({
@@ -480,7 +486,7 @@ describe('budgets', function () {
     expect(google.json).to.deep.nested.include({
       'error.details[0].metadata': {
         code: 'budget_exhausted',
-        ...{ unit: 'tokens', limit: '30', used: '30', reserved: '0', needed: '1000' },
+        ...{ unit: 'tokens', limit: '30', used: '30', reserved: '0', needed: '30' },
       },
     });
     const codex = await complete(token, body, { 'User-Agent': 'codex_exec/0.1' });
