@@ -30,6 +30,7 @@ export const topCommand = command({
   examples: [
     ['top', 'list the tokens with the most failures in the last hour'],
     ['top model --window 24h --sort tokens', 'list the models of each project that used the most model tokens'],
+    ['top project --window 24h --sort cost', 'list the projects that cost most today'],
     ['top project --sort p95 --watch', 'refresh every 2 seconds; slow projects come first'],
     ["top token 'project:web ci' -o csv", 'list tokens of a project whose name contains ci, for a spreadsheet'],
   ],

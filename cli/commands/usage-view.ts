@@ -45,6 +45,21 @@ const measuredIn = (line: WireUsageLine, field: SortField): number =>
 export const sorted = (lines: readonly WireUsageLine[], field: SortField): WireUsageLine[] =>
   [...lines].sort((one, other) => measuredIn(other, field) - measuredIn(one, field));
 
+/** The lines of each token, project or whatever `by` names first, in the order of their sums. */
+export function grouped(
+  lines: readonly WireUsageLine[],
+  [first]: readonly UsageDimension[],
+  field: SortField,
+): WireUsageLine[][] {
+  const groups = new Map<string, WireUsageLine[]>();
+  for (const line of lines) {
+    const key = first === undefined ? '' : (line[FIELDS[first]] ?? '');
+    groups.set(key, [...(groups.get(key) ?? []), line]);
+  }
+  const amount = (group: readonly WireUsageLine[]) => group.reduce((sum, line) => sum + measuredIn(line, field), 0);
+  return [...groups.values()].sort((one, other) => amount(other) - amount(one));
+}
+
 const sumOf = (lines: readonly WireUsageLine[], label: string): UsageRow => ({ ...sumsOf(lines), label });
 
 /** A report, and how it is shown. */

@@ -1,13 +1,13 @@
-/** `llmp usage`: reports requests and model tokens. */
+/** `llmp usage`: reports requests, model tokens and cost. */
 import { integer, type Kind, oneOf } from '../../config/kinds.js';
 import type { UsageQuery } from '../../daemon/api/contract.js';
 import { USAGE_DIMENSIONS, type UsageDimension } from '../../daemon/api/vocabulary.js';
 import { command } from '../command.js';
-import { value } from '../option.js';
+import { flag, value } from '../option.js';
 import { EXIT } from '../../console/failure.js';
 import { idsIn, onlyIds, timesIn } from '../filters.js';
 import { moment } from '../../console/span.js';
-import { DEFAULT_SORT, SORT_FIELDS, sorted, usageView } from './usage-view.js';
+import { DEFAULT_SORT, grouped, SORT_FIELDS, sorted, usageView } from './usage-view.js';
 
 const dimensions: Kind<UsageDimension[]> = {
   accepts: `any of ${USAGE_DIMENSIONS.join(', ')}, separated by commas`,
@@ -24,10 +24,14 @@ const MAX_TOP = 10_000;
 
 export const usageCommand = command({
   path: ['usage'],
-  summary: 'report requests and model tokens',
+  summary: 'report requests, model tokens and cost',
   examples: [
     ['usage --by token,model', 'report the last 7 days by token and model'],
     ['usage --by token --sort errors --top 10', 'report the 10 tokens with the most failures'],
+    [
+      'usage --by project,model --sort cost --group',
+      'report which projects cost most this week, and which models in them',
+    ],
     ['usage --by day --since 30d --project-id web', 'report 30 days of a project by day'],
     ['usage --by project,model --since 2030-01-01 --until 2030-02-01 -o csv', 'report a month, for a spreadsheet'],
   ],
@@ -44,10 +48,14 @@ export const usageCommand = command({
       oneOf(...SORT_FIELDS),
       `sort by ${SORT_FIELDS.join(', ')}, the largest first; tokens are prompt and completion tokens`,
     ),
+    group: flag(
+      '--group',
+      `keep together what has the same token, project or model, whichever --by has first: the largest sum comes first, sorted by ${DEFAULT_SORT} by default`,
+    ),
     top: value(
       '--top <COUNT>',
       integer(1, MAX_TOP),
-      `only the first lines, sorted by ${DEFAULT_SORT} by default; on a terminal, one line has the sum of the others`,
+      `only the first lines, or with --group those of the first groups, sorted by ${DEFAULT_SORT} by default; on a terminal, one line has the sum of the others`,
     ),
     ...onlyIds,
   },
@@ -61,10 +69,12 @@ export const usageCommand = command({
       ...(await ids(client)),
     };
     const lines = await output.during('waiting for the report', client.usage(query));
-    const sort = options.sort ?? (options.top === undefined ? undefined : DEFAULT_SORT);
+    const isSorted = options.top !== undefined || options.group;
+    const sort = options.sort ?? (isSorted ? DEFAULT_SORT : undefined);
     const all = sort === undefined ? lines : sorted(lines, sort);
-    const shown = all.slice(0, options.top);
-    const others = all.slice(shown.length);
+    const groups = options.group ? grouped(all, by, sort ?? DEFAULT_SORT) : all.map((line) => [line]);
+    const shown = groups.slice(0, options.top).flat();
+    const others = groups.flat().slice(shown.length);
     await output.list(shown, usageView({ by, lines: shown, others, measured: sort ?? DEFAULT_SORT }));
     if (lines.length === 0) output.note('No requests in this period.');
     return EXIT.done;

@@ -15,7 +15,7 @@ describe('llmp usage', () => {
   let token: WireTokenCreated;
 
   before(async () => {
-    provider.answer = replies(200, { model: 'gpt-test', usage: { prompt_tokens: 10, completion_tokens: 3 } });
+    provider.answer = replies(200, { model: 'gpt-4o', usage: { prompt_tokens: 10, completion_tokens: 3 } });
     project = await daemon.createProject({ name: 'web' });
     token = await daemon.createToken(project.id, { name: 'ci-deploy' });
     for (let n = 0; n < 2; n++)
@@ -32,25 +32,25 @@ describe('llmp usage', () => {
   it('groups as requested, in every format', async () => {
     const by = 'usage --by model,token --since 24h';
     expect((await here(by)).out).to.equal(
-      `${token.id}\tci-deploy\tgpt-test\t2\t0\t0\t0\t0\t0\t0\t20\t6\t0\t0\t0.00\t0\n`,
+      `${token.id}\tci-deploy\tgpt-4o\t2\t0\t0\t0\t0\t0\t0\t20\t6\t0\t0\t0.00011\t0\n`,
     );
     const [titles, line] = (await here(`${by} -o csv`)).out.split('\r\n');
     expect(titles).to.match(/^token_id,token_name,model,requests,.*,prompt_tokens,completion_tokens,/);
-    expect(line).to.equal(`${token.id},ci-deploy,gpt-test,2,0,0,0,0,0,0,20,6,0,0,0.00,0`);
+    expect(line).to.equal(`${token.id},ci-deploy,gpt-4o,2,0,0,0,0,0,0,20,6,0,0,0.00011,0`);
     expect((await here('usage --by model --by token --since 24h -o csv')).out).to.equal(
       (await here(`${by} -o csv`)).out,
     );
-    expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-test\n`);
-    expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-test' });
+    expect((await here(`${by} -o id`)).out).to.equal(`${token.id} gpt-4o\n`);
+    expect(JSON.parse((await here(`${by} -o jsonl`)).out)).to.include({ token_id: token.id, model: 'gpt-4o' });
   });
 
   it('names tokens and projects on a terminal', async () => {
-    const { out } = await here('usage --by token,project,day --no-color', { terminal: 140 });
+    const { out } = await here('usage --by token,project,day --no-color', { terminal: 160 });
     const [titles, line] = out.split('\n');
     expect(titles).to.match(
-      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +FAILURES +REFUSED +PROVIDER REFUSED +FAILED +CUT +PROMPT +COMPLETION/,
+      /TOKEN +PROJECT +DAY \(UTC\) +REQUESTS +HITS +FAILURES +REFUSED +PROVIDER REFUSED +FAILED +CUT +PROMPT +COMPLETION +COST$/,
     );
-    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +█+ +0 +0 +0 +0 +0 +0 +20 +6/);
+    expect(line).to.match(/^ci-deploy +web +\d{4}-\d\d-\d\d +2 +█+ +0 +0 +0 +0 +0 +0 +20 +6 +\$0\.0001$/);
   });
 
   it('filters by project, token and time', async () => {
@@ -169,6 +169,36 @@ describe('llmp usage', () => {
         ['large', '4.50'],
         ['small', '0.000001234'],
         [null, null],
+      ]);
+    });
+
+    it('keeps the lines of a project together with --group, of which the most expensive comes first', async () => {
+      const costs = [
+        ['web', 'small', '1.50'],
+        ['lab', 'large', '2.00'],
+        ['web', 'large', '1.00'],
+        ['lab', 'own', null],
+        ['app', 'small', '0.25'],
+      ] as const;
+      const zero = { requests: 1, errors: 0, hits: 0, refused: 0, prompt_tokens: 0, completion_tokens: 0 };
+      const none = { upstream_refused: 0, failed: 0, cut: 0, cache_read_tokens: 0, cache_write_tokens: 0 };
+      standIn.answer = (_req, res) => {
+        const lines = costs.map(([project, model, usd]) => ({
+          ...{ project_id: project, project_name: project, model, ...zero, ...none },
+          ...{ cost_usd: usd, unpriced_requests: usd === null ? 1 : 0 },
+        }));
+        answerJson(res, 200, lines);
+      };
+      const ids = async (args: string) =>
+        (await there(`usage --by project,model --sort cost -o id ${args}`)).out.trim().split('\n');
+      expect(await ids('')).to.deep.equal(['lab large', 'web small', 'web large', 'app small', 'lab own']);
+      expect(await ids('--group')).to.deep.equal(['web small', 'web large', 'lab large', 'lab own', 'app small']);
+      expect(await ids('--group --top 1')).to.deep.equal(['web small', 'web large']);
+      const { out } = await there('usage --by project,model --sort cost --group --top 1 --no-color', { terminal: 120 });
+      const totals = table(out).filter(([name]) => name?.startsWith('other') || name === 'total');
+      expect(totals.map((line) => [line[0], ...line.slice(-2)])).to.deep.equal([
+        ['other (3)', '$2.25+', '1'],
+        ['total', '$4.75+', '1'],
       ]);
     });
 

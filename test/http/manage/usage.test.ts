@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../../support/daemon.js';
@@ -51,10 +53,17 @@ async function report(daemon: TestDaemon, query = ''): Promise<Record<string, un
 }
 
 describe('usage', () => {
+  const prices = join(temporaryFolder(), 'prices.json');
   let scene: ProxyFixture;
 
+  before(() => {
+    const free = { model: '*', input: '0', output: '0' };
+    const priced = { model: 'gpt-priced', input: '2.50', output: '10.00' };
+    writeFileSync(prices, JSON.stringify({ prices: [priced, free] }));
+  });
+
   beforeEach(async () => {
-    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true' });
+    scene = await ProxyFixture.open({ HTTP_CACHE_ENABLED: 'true', PRICES_FILE: prices });
     scene.provider.answer = answering(10, 3);
   });
   afterEach(() => scene.close());
@@ -74,10 +83,11 @@ describe('usage', () => {
     expect(await report(scene.daemon, 'by=token')).to.deep.equal([]);
   });
 
-  it('adds up requests and model tokens', async () => {
+  it('adds up requests, model tokens and costs', async () => {
+    scene.provider.answer = answering(10, 3, 'gpt-priced');
     for (let n = 0; n < 3; n++) await chat();
     expect(await report(scene.daemon)).to.deep.equal([
-      { ...NONE, requests: 3, prompt_tokens: 30, completion_tokens: 9 },
+      { ...NONE, requests: 3, prompt_tokens: 30, completion_tokens: 9, cost_usd: '0.000165' },
     ]);
   });
 
