@@ -52,8 +52,14 @@ export const WITH_BASE_URL: readonly FormProvider[] = ['azure', OTHER_PROVIDER];
 export const authTitle = (auth: UpstreamAuth): string => (auth === 'bearer' ? 'Authorization: Bearer' : auth);
 
 /** What happens with the usage that a chat stream does not report, as forms name it. */
-export const missingUsageTitle = (value: MissingUsage): string =>
-  value === 'off' ? 'off: it is not counted' : 'inject: ask for it in place of the client';
+export const missingUsageTitle = (value: MissingUsage): string => `${value}: ${MEANINGS[value]}`;
+
+const MEANINGS: Readonly<Record<MissingUsage, string>> = {
+  off: 'it is not counted',
+  bound: 'budgets are charged the most it can be',
+  refuse: 'refuse streams that do not ask for it',
+  inject: 'ask for it in place of the client',
+};
 
 /** A project's upstream, as in the API. */
 export interface ProjectUpstream {

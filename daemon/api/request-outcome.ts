@@ -100,6 +100,10 @@ const CAUSES: ReadonlyMap<string, Cause> = new Map(
       why: 'cost without bound',
       remedy: 'the client has to limit its output, or set the budget to `soft`',
     },
+    usage_not_requested: {
+      why: 'usage not asked for',
+      remedy: 'the client has to send `stream_options`, or set `missing_usage` of the project to `inject`',
+    },
     rate_limited: {
       why: 'rate limit',
       remedy: 'if the requests are wanted, raise the limits of the token or project, or those in the settings',

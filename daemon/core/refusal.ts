@@ -47,6 +47,7 @@ export type RefusalKind =
   | 'budget_reserved'
   | 'model_not_priced'
   | 'cost_not_bounded'
+  | 'usage_not_requested'
   | 'headers_too_large'
   | 'transfer_coding_not_supported'
   | 'http_version_not_supported'

@@ -55,6 +55,7 @@ const PROBLEMS: Record<RefusalKind, Problem> = {
   budget_reserved: { status: 429, type: 'rate_limit_error' },
   model_not_priced: { status: 403, isFinal: true },
   cost_not_bounded: { status: 403, isFinal: true },
+  usage_not_requested: { status: 400, isFinal: true },
   headers_too_large: { status: 431, endsConnection: true },
   transfer_coding_not_supported: { status: 501, code: 'not_supported', isFinal: true, endsConnection: true },
   http_version_not_supported: { status: 505, code: 'not_supported', isFinal: true, endsConnection: true },

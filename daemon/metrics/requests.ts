@@ -36,6 +36,7 @@ const CODES = [
   'budget_reserved',
   'model_not_priced',
   'cost_not_bounded',
+  'usage_not_requested',
   'headers_too_large',
   'not_supported',
   'loop_detected',

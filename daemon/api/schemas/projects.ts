@@ -45,7 +45,7 @@ const upstreamFields = {
 
 const missingUsage = about(
   oneOf(MISSING_USAGES),
-  'What happens with a streamed chat completion (POST to `…/chat/completions`) without `stream_options`, whose usage the provider would not report: with `off` nothing, so its model tokens are not counted; with `inject` llmp asks for the usage and removes it from the response.',
+  'What happens with a streamed chat completion (POST to `…/chat/completions`) without `stream_options`, whose usage the provider would not report: with `off` nothing, so its model tokens are not counted, and a budget is charged an estimate, or the bound if it is hard; with `bound` each budget is charged the bound, where there is one; with `refuse` the request is refused with 400 `usage_not_requested`; with `inject` llmp asks for the usage and removes it from the response.',
 ).optional();
 
 export const projectCreate = z
@@ -97,7 +97,7 @@ export const project = z
     missing_usage: z
       .enum(MISSING_USAGES)
       .describe(
-        'What happens with a streamed chat completion without `stream_options`: nothing (`off`), or llmp asks for its usage and removes it from the response (`inject`).',
+        'What happens with a streamed chat completion that does not ask for its usage: nothing (`off`), budgets are charged the most that it can cost (`bound`), it is refused (`refuse`), or llmp asks for its usage and removes it from the response (`inject`).',
       ),
     ...policies('each token of the project'),
     created_at: timestamp('Creation time.'),

@@ -179,7 +179,7 @@ export class Budgets {
     const parts = budgets.map((budget) =>
       budget.mode === 'hard'
         ? this.#bounded(pass, spending, budget, nowMs)
-        : estimated(budget, (estimate ??= this.#estimate(pass, spending, nowMs))),
+        : estimated(budget, (estimate ??= this.#assumption(pass, spending, nowMs))),
     );
     return { admittedAtMs: nowMs, model, parts };
   }
@@ -205,13 +205,26 @@ export class Budgets {
     return { bound, price: costs.priceOf(pass, bound.model, nowMs), why: '' };
   }
 
+  /** What is charged without a report is at least the bound if the project wants that, and there is one. */
+  #assumption(pass: Pass, spending: Spending, nowMs: number): Estimate {
+    const estimate = this.#estimate(pass, spending, nowMs);
+    if (pass.missingUsage !== 'bound') return estimate;
+    const { bound, price } = this.#boundOf(pass, spending, nowMs);
+    if (bound === null) return estimate;
+    const { inputTokens, outputTokens } = bound;
+    const most = { tokens: inputTokens + outputTokens, nano: price && mostFor(price, inputTokens, outputTokens) };
+    return { ...estimate, unreported: most, cut: most };
+  }
+
   #estimate(pass: Pass, { model, bytes }: Spending, nowMs: number): Estimate {
     const input = Math.ceil(bytes / BYTES_PER_TOKEN);
     const usual = this.#usualTokens(pass.tokenId, model);
     const price = this.#options.costs.priceOf(pass, model, nowMs);
     const whole = Math.max(usual, input);
+    const usually = { tokens: whole, nano: price && plainCost(price, input, whole - input) };
     return {
-      whole: { tokens: whole, nano: price && plainCost(price, input, whole - input) },
+      whole: usually,
+      unreported: usually,
       cut: { tokens: input + usual, nano: price && plainCost(price, input, usual) },
     };
   }
@@ -402,15 +415,18 @@ const asReserved = (budget: OwnedBudget): PurseBudget =>
   budget.mode === 'shadow' ? { ...budget, mode: 'soft' } : budget;
 
 interface Estimate {
+  /** Reserved while the request is under way. */
   whole: Assumed;
+  /** Charged for a complete response without a usage. */
+  unreported: Assumed;
   cut: Assumed;
 }
 
-const estimated = (budget: OwnedBudget, { whole, cut }: Estimate): HeldPart => ({
+const estimated = (budget: OwnedBudget, { whole, unreported, cut }: Estimate): HeldPart => ({
   budget,
   reservation: null,
   needed: { nano: whole.nano ?? 0, tokens: whole.tokens },
-  ifUnreported: whole,
+  ifUnreported: unreported,
   ifCut: cut,
 });
 

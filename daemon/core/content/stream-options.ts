@@ -2,8 +2,8 @@
 import { JsonScanner } from './json-scanner.js';
 import { wanted } from './wanted-members.js';
 
-const WANTED = wanted({ stream: 'literal', stream_options: 'literal' });
-const [STREAM, STREAM_OPTIONS] = [0, 1];
+const WANTED = wanted({ stream: 'literal', stream_options: 'literal', 'stream_options.include_usage': 'literal' });
+const [STREAM, STREAM_OPTIONS, INCLUDE_USAGE] = [0, 1, 2];
 const OPTION = Buffer.from('"stream_options":{"include_usage":true},');
 
 /**
@@ -20,6 +20,14 @@ export function requestingUsage(body: Buffer): Buffer | null {
   // The object is not empty, so that something follows the comma.
   const inside = body.indexOf('{') + 1;
   return Buffer.concat([body.subarray(0, inside), OPTION, body.subarray(inside)]);
+}
+
+/** Whether a JSON body asks for a stream, but not for its usage. One that says any of it twice may mean this. */
+export function lacksUsage(body: Buffer): boolean {
+  const scanner = new JsonScanner(WANTED, null, false, true);
+  scanner.scan(body);
+  const { values, repeated } = scanner;
+  return repeated !== 0 || (values[STREAM] === 't' && values[INCLUDE_USAGE] !== 't');
 }
 
 /**

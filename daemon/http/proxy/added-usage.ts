@@ -1,4 +1,6 @@
 /**
+ * `missing_usage: refuse`: refuses a streamed chat completion that does not ask for its usage.
+ *
  * `missing_usage: inject`: asks the provider for the usage of a streamed chat completion that does not ask for it, and removes what the
  * provider adds to the response for that.
  *
@@ -6,15 +8,22 @@
  * is right for each later request with the same body.
  */
 import type { IncomingMessage } from 'node:http';
+import type { MissingUsage } from '../../api/vocabulary.js';
 import { BoundedBytes } from '../../core/content/bounded-bytes.js';
-import { isUsageEvent, requestingUsage } from '../../core/content/stream-options.js';
-import type { Refusal } from '../../core/refusal.js';
+import { isUsageEvent, lacksUsage, requestingUsage } from '../../core/content/stream-options.js';
+import { Refusal } from '../../core/refusal.js';
 import { pathOf, type RequestFields } from '../request-head.js';
 import type { Receiver } from './forwarder.js';
 import { EVENT_STREAM, latin1 } from './headers.js';
 
 /** A longer body is not waited for, and forwarded as it is. */
-export const MAX_EXTENDED_BODY_BYTES = 1024 * 1024;
+const MAX_EXTENDED_BODY_BYTES = 1024 * 1024;
+const MAX_CHECKED_BODY_BYTES = 8 * 1024 * 1024;
+/** Up to which size a body is waited for, to change or to check it. */
+export const MAX_BODY_BYTES: Partial<Record<MissingUsage, number>> = {
+  inject: MAX_EXTENDED_BODY_BYTES,
+  refuse: MAX_CHECKED_BODY_BYTES,
+};
 /** A longer event is not the one that reports the usage, which has a few hundred bytes. */
 const MAX_EVENT_BYTES = 4 * 1024;
 /** Nor is a shorter one. A stream may have millions of empty lines. */
@@ -26,17 +35,33 @@ const ABOUT_BODY = new Set(['content-encoding', 'content-md5', 'digest', 'conten
 /** Headers of a response that are wrong once a part of it is removed. */
 const ABOUT_RESPONSE_BODY = new Set(['content-length', 'content-md5', 'digest', 'content-digest', 'repr-digest']);
 
-/** Whether a request of a project that wants it may have to be changed, so that its body has to be waited for. */
+/** Whether a request of a project that wants it may have to be changed or refused, so that its body has to be waited for. */
 export function mayLackUsage(
+  missingUsage: MissingUsage,
   req: IncomingMessage,
   { contentLength = '0' }: Pick<RequestFields, 'contentLength'>,
 ): boolean {
+  const most = MAX_BODY_BYTES[missingUsage] ?? 0;
   return (
+    most > 0 &&
     req.method === 'POST' &&
     pathOf(req.url ?? '').endsWith('/chat/completions') &&
     IS_JSON.test(req.headers['content-type'] ?? '') && // Node parses these headers only when they are read.
-    Number(contentLength) <= MAX_EXTENDED_BODY_BYTES
+    Number(contentLength) <= most
   );
+}
+
+/** @throws {Refusal} `usage_not_requested` */
+export function checkAsksForUsage(body: Buffer): void {
+  if (lacksUsage(body)) {
+    throw new Refusal(
+      'usage_not_requested',
+      'the project requires that streamed chat completions ask for their usage',
+      {
+        hint: 'send "stream_options": {"include_usage": true}',
+      },
+    );
+  }
 }
 
 /** @returns the request to send instead, with its headers (names and values in turn); null if it is not to be changed. */

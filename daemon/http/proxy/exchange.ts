@@ -32,7 +32,7 @@ import { checkExpectation, hasBody, type RequestFields } from '../request-head.j
 import { asRefusal } from '../problems.js';
 import type { TurnTask } from '../scheduler.js';
 import type { WordingSettings } from '../wording.js';
-import { MAX_EXTENDED_BODY_BYTES, mayLackUsage } from './added-usage.js';
+import { checkAsksForUsage, MAX_BODY_BYTES, mayLackUsage } from './added-usage.js';
 import { type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotEnded, unlessEnded } from './admit.js';
 import { askedOf } from './asked.js';
 import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
@@ -159,7 +159,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     const declaredBytes = fields.contentLength === undefined ? null : Number(fields.contentLength);
     const collectedBytes = Math.max(
       isOfKey ? MAX_KEY_BODY_BYTES : 0,
-      pass.missingUsage === 'inject' && mayLackUsage(req, fields) ? MAX_EXTENDED_BODY_BYTES : 0,
+      mayLackUsage(pass.missingUsage, req, fields) ? (MAX_BODY_BYTES[pass.missingUsage] ?? 0) : 0,
       pass.budgets === null ? 0 : mostToJudge(pass.budgets, declaredBytes),
     );
     return new Upload(req, this, {
@@ -199,6 +199,9 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     const { pass } = this.record;
     if (!pass || !fields || this.hasEnded()) return; // It was refused or cut while its body arrived.
     try {
+      const body = this.#body;
+      if (pass.missingUsage === 'refuse' && Buffer.isBuffer(body) && mayLackUsage('refuse', this.req, fields))
+        checkAsksForUsage(body);
       const counting = this.#asked?.body ? this.#checkBody(pass, this.#asked.body) : undefined;
       if (counting) void this.#lookUpAfter(counting, pass, fields);
       else this.#lookUp(pass, fields);

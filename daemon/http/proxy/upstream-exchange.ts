@@ -57,7 +57,8 @@ export class UpstreamExchange {
   /** Call it once the slot is held. */
   send(fields: RequestFields, body: RequestBody): void {
     const { options, req, record, pass, upstream, transaction } = this.#request;
-    const mayBeChanged = pass.missingUsage === 'inject' && Buffer.isBuffer(body) && mayLackUsage(req, fields);
+    const { missingUsage } = pass;
+    const mayBeChanged = missingUsage === 'inject' && Buffer.isBuffer(body) && mayLackUsage(missingUsage, req, fields);
     const asking = mayBeChanged ? askingForUsage(body, fields.forwarded) : null;
     const headers = upstreamRequestHeaders(asking ? { ...fields, forwarded: asking.forwarded } : fields, {
       upstreamKey: pass.upstreamKey,

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { expect } from 'chai';
 import type { WireProject, WireTokenCreated } from '../../../daemon/api/contract.js';
-import { isUsageEvent, requestingUsage } from '../../../daemon/core/content/stream-options.js';
-import { UsageFilter } from '../../../daemon/http/proxy/added-usage.js';
+import { isUsageEvent, lacksUsage, requestingUsage } from '../../../daemon/core/content/stream-options.js';
+import { MAX_BODY_BYTES, UsageFilter } from '../../../daemon/http/proxy/added-usage.js';
 import type { Receiver } from '../../../daemon/http/proxy/forwarder.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
@@ -268,7 +268,105 @@ describe('missing_usage: inject', function () {
       }
       const audit = await scene.daemon.manage('GET', `/manage/audit?project_id=${project.id}&limit=1`);
       expect(audit.body).to.have.deep.nested.property('[0].details', { missing_usage: ['off', 'inject'] });
-      expect((await scene.daemon.manage('PATCH', path, { missing_usage: 'bound' })).status).to.equal(400);
+      expect((await scene.daemon.manage('PATCH', path, { missing_usage: 'others' })).status).to.equal(400);
     });
+  });
+});
+
+describe('missing_usage: refuse', () => {
+  it('looks for a stream that does not ask for its usage', () => {
+    const lacking = [
+      '{"stream":true}',
+      '{"stream":true,"stream_options":null}',
+      '{"stream":true,"stream_options":{}}',
+      '{"stream":true,"stream_options":{"include_usage":false}}',
+      '{"str\\u0065am":true}',
+      '{"stream":false,"stream":true}',
+      '{"stream":true,"stream_options":{"include_usage":true},"stream_options":{}}',
+      '{"stream":true,"stream_options":{"include_usage":true,"include_usage":false}}',
+      '{"stream":true,"x":{"stream_options":{"include_usage":true}}}',
+    ];
+    const asking = [
+      '{"model":"m"}',
+      '{"stream":false}',
+      '{"stream":null,"stream_options":{}}',
+      '{"stream":true,"stream_options":{"include_usage":true}}',
+      '{ "stream_options" : { "include_usage" : true } , "stream" : true }',
+    ];
+    expect([...lacking, ...asking].filter((body) => lacksUsage(Buffer.from(body)))).to.deep.equal(lacking);
+  });
+
+  describe('of a project', () => {
+    const scene = ProxyFixture.forSuite();
+    let secret: string;
+
+    before(async () => {
+      const fields = { name: 'refuses', api_key: UPSTREAM_KEY, missing_usage: 'refuse' };
+      const project = (await scene.daemon.manage('POST', '/manage/projects', fields)).body as WireProject;
+      secret = (await scene.daemon.createToken(project.id, { max_requests: 10 })).token;
+    });
+    beforeEach(() => {
+      scene.provider.answer = (_req, res) => {
+        json(res, 200, { choices: [], usage: USAGE });
+      };
+    });
+
+    const ask = (body: object, path = '/v1/chat/completions', headers = {}) =>
+      scene.daemon.call(secret, path, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', ...headers },
+        body: JSON.stringify(body),
+      });
+    const asking = { ...ASKED, stream_options: { include_usage: true } };
+
+    it('is refused before it draws a use, and the client is told what to send', async () => {
+      for (const more of [{}, { x: 'x'.repeat(2 * 1024 * 1024) }]) {
+        const response = await ask({ ...ASKED, ...more });
+        expect(response.status).to.equal(400);
+        expect(response.headers.get('x-should-retry')).to.equal('false');
+        expect(await response.json()).to.include({
+          code: 'usage_not_requested',
+          hint: 'send "stream_options": {"include_usage": true}',
+        });
+      }
+      expect(scene.provider.received).to.have.lengthOf(0);
+      expect((await ask(asking)).headers.get('x-token-requests-remaining')).to.equal('9');
+    });
+
+    it('concerns no other requests', async () => {
+      for (const [body, path] of [
+        [asking, '/v1/chat/completions'],
+        [{ ...ASKED, stream: false }, '/v1/chat/completions'],
+        [ASKED, '/v1/responses'],
+      ] as const)
+        expect((await ask(body, path)).status).to.equal(200);
+      // It would not be waited for.
+      expect((await ask({ ...ASKED, x: 'x'.repeat(MAX_BODY_BYTES.refuse ?? 0) })).status).to.equal(200);
+    });
+  });
+});
+
+describe('missing_usage: bound', () => {
+  const scene = ProxyFixture.forSuite();
+
+  it('charges a soft budget the bound of a response without a usage, and without the setting an estimate', async () => {
+    scene.provider.answer = (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      res.end(written([...EVENTS.slice(0, 2), '[DONE]'], '\n'));
+    };
+    const spent: number[] = [];
+    for (const setting of ['off', 'bound'] as const) {
+      const fields = { name: setting, api_key: UPSTREAM_KEY, missing_usage: setting };
+      const project = (await scene.daemon.manage('POST', '/manage/projects', fields)).body as WireProject;
+      const { id, token } = await scene.daemon.createToken(project.id, { budget: { tokens: 100_000, mode: 'soft' } });
+      const init = { method: 'POST', headers: { 'Content-Type': 'application/json' } };
+      const body = JSON.stringify({ ...ASKED, max_tokens: 5_000 });
+      expect((await scene.daemon.call(token, '/v1/chat/completions', { ...init, body })).status).to.equal(200);
+      await scene.inFlight(0);
+      scene.daemon.daemon.scheduler.publishAll();
+      spent.push((await scene.daemon.token(id)).spent.tokens);
+      if (setting === 'bound') expect(spent[1]).to.equal(body.length + 512 + 5_000);
+    }
+    expect(spent[0]).to.equal(1_000);
   });
 });
