@@ -130,7 +130,7 @@ describe('llmp project: the provider', () => {
       expect((await read('web')).missing_usage).to.equal('off');
       expect((await here(/Undo: llmp (.+)\n/.exec(err)?.[1] ?? '')).exitCode).to.equal(0);
       expect((await read('web')).missing_usage).to.equal('inject');
-      expect((await here('project update web --missing-usage bound')).exitCode).to.equal(2);
+      expect((await here('project update web --missing-usage others')).exitCode).to.equal(2);
     });
 
     it('refers to set-key if only a key is given', async () => {
