@@ -1,13 +1,21 @@
 /** `llmp self`: what the holder of a token is told about it. It needs no management token. */
 import { type Kind, oneOf } from '../../config/kinds.js';
 import { ApiError } from '../../daemon/api/client.js';
-import { exact, relativeTime } from '../../daemon/api/formats.js';
-import { TOKEN_SELF_PATH, type TokenSelf } from '../../daemon/api/token-self.js';
+import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
+import { usdShown } from '../../daemon/api/money.js';
+import { type SelfBudget, TOKEN_SELF_PATH, type TokenSelf } from '../../daemon/api/token-self.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { span } from '../../console/span.js';
 import type { View } from '../../console/table.js';
 import { shortId, stateShown, stateTint } from '../../console/columns/cell-text.js';
-import { allowShown, LIMIT_NAMES, limitsShown } from '../../console/columns/policies.js';
+import {
+  allowShown,
+  budgetShown,
+  LIMIT_NAMES,
+  limitsShown,
+  shareLeft,
+  spentShown,
+} from '../../console/columns/policies.js';
 import { command, type Invocation } from '../command.js';
 import { connectionTo, type DaemonConnection } from '../connection/connection.js';
 import { tokenSelf } from '../connection/probes.js';
@@ -121,14 +129,26 @@ function shortagesOf(token: TokenSelf, wanted: Threshold): string[] {
   const { expires_in_s: leftS, created_at: created, expires_at: expiry } = token;
   const { max_requests: cap, requests_remaining: remaining } = token;
   const isSpent = remaining === 0;
+  // A shadow budget refuses nothing.
+  const budgets = token.budget
+    .filter(({ mode }) => mode !== 'shadow')
+    .map((budget) => ({
+      of: `the budget of ${budget.owner === 'token' ? 'the token' : 'its project'}`,
+      percent: 100 * (shareLeft({ budget, spent: budget.spent }) ?? 1),
+    }));
   if ('ms' in wanted) {
     const endsSoon = leftS * 1000 < wanted.ms;
-    return [...(endsSoon ? [`the token expires in ${leftS} s`] : []), ...(isSpent ? ['no requests are left'] : [])];
+    return [
+      ...(endsSoon ? [`the token expires in ${leftS} s`] : []),
+      ...(isSpent ? ['no requests are left'] : []),
+      ...budgets.filter(({ percent }) => percent === 0).map(({ of }) => `nothing of ${of} is left`),
+    ];
   }
   const lifetimeS = (Date.parse(expiry) - Date.parse(created)) / 1000;
   const shares = [
     { of: 'the lifetime', percent: (100 * leftS) / lifetimeS },
     ...(remaining === null ? [] : [{ of: 'the requests', percent: (100 * remaining) / cap }]),
+    ...budgets,
   ];
   return shares
     .filter(({ percent }) => percent < wanted.percent)
@@ -151,6 +171,8 @@ const selfView: View<TokenSelf> = {
     'dialect',
     'allow',
     'limits',
+    'spent',
+    'budget',
   ],
   columns: [
     { title: 'ID', rank: 0, show: ({ id }) => shortId(id) },
@@ -171,6 +193,8 @@ const selfView: View<TokenSelf> = {
     requests_remaining: ({ requests_remaining: left }) => (left === null ? 'unlimited' : String(left)),
     allow: ({ allow }) => allow.map(allowShown).join(', and of these only ') || allowShown(null),
     limits: ({ limits }) => limitsLeft(limits),
+    spent: ({ spent, budget }) => spentShown({ spent, budget: budget.find(({ owner }) => owner === 'token') ?? null }),
+    budget: ({ budget }) => budget.map(budgetLeft).join('; ') || budgetShown(null),
   },
 };
 
@@ -181,4 +205,11 @@ function limitsLeft(limits: TokenSelf['limits']): string {
     return of === null ? [] : [`${limitsShown({ [name]: of.limit })} (${exact(of.remaining)} left)`];
   });
   return set.length === 0 ? limitsShown(null) : set.join(', ');
+}
+
+/** Such as `$25 a month, soft ($12.35 left)`. */
+function budgetLeft({ owner, left: { usd, tokens }, ...budget }: SelfBudget): string {
+  const amounts = [usd && usdShown(usd), tokens !== undefined && counted(tokens, 'model token')].filter(Boolean);
+  const whose = owner === 'project' ? 'for all tokens of its project ' : '';
+  return `${whose}${budgetShown(budget)} (${amounts.join(' and ')} left)`;
 }

@@ -149,11 +149,11 @@ export const partShown = ({ spent, limit, left, share }: BudgetPart, { period }:
 /** From this share on a budget is nearly spent. */
 export const NEARLY_SPENT = 0.8;
 
-/** What is left of the scarcer unit of a budget, from 0 to 1; null without a budget. What is reserved is not left. */
+/** What is left of the scarcer unit of a budget, from 0 to 1; null without a budget. What is reserved is left: it may be returned. */
 export function shareLeft({ budget, spent }: Spender): number | null {
   if (budget === null) return null;
   const shares = [
-    budget.usd === undefined ? 1 : 1 - (nano(spent.usd) + nano(spent.reserved_usd)) / nano(budget.usd),
+    budget.usd === undefined ? 1 : 1 - nano(spent.usd) / nano(budget.usd),
     budget.tokens === undefined ? 1 : 1 - spent.tokens / budget.tokens,
   ];
   return Math.max(0, Math.min(...shares));

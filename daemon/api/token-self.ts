@@ -1,6 +1,7 @@
 /** `GET /token/self`: what the holder of a token is told about it. It is not part of the management API: the token is the credential. */
+import type { WireToken } from './contract.js';
 import type { Dialect } from './providers.js';
-import type { Allow, Limits, TokenState } from './vocabulary.js';
+import type { Allow, Budget, BudgetOwner, Limits, TokenState } from './vocabulary.js';
 
 export const TOKEN_SELF_PATH = '/token/self';
 
@@ -8,6 +9,15 @@ export const TOKEN_SELF_PATH = '/token/self';
 export interface SelfLimit {
   limit: number;
   remaining: number;
+}
+
+type Spent = WireToken['spent'];
+
+/** A budget, what was spent in its current period, and what is left of each of its units. */
+export interface SelfBudget extends Budget {
+  owner: BudgetOwner;
+  spent: Spent;
+  left: { usd?: string; tokens?: number };
 }
 
 export interface TokenSelf {
@@ -30,6 +40,10 @@ export interface TokenSelf {
   allow: Allow[];
   /** The limits in force, of the token and its project: null for one that neither has. */
   limits: Required<{ [Name in keyof Limits]: SelfLimit | null }> | null;
+  /** What the token has spent, in the current period of its budget if it has one. */
+  spent: Spent;
+  /** The budgets of the token and of its project: a request must fit each. Empty: there is none. */
+  budget: SelfBudget[];
   server_time: string;
   /** The API of the token's project. */
   dialect: Dialect;

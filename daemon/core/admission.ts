@@ -23,11 +23,12 @@
  * received. When verified state is too old to be used, and for unknown tokens and used-up leases, the response is `unavailable`, never
  * `unauthorized`.
  */
-import type { Limits } from '../api/vocabulary.js';
+import type { Budget, Limits } from '../api/vocabulary.js';
 import { type Account, Pass } from './account.js';
 import { Accounts, isKnown, type KnownAccount } from './accounts.js';
 import { Budgets, type Spending } from './budget/budgets.js';
 import type { BudgetHold } from './budget/owned-budget.js';
+import { type PurseCounts, type Spent, spentIn } from './budget/spending.js';
 import type { Costs } from './cost/costs.js';
 import type { BudgetEvent } from './events.js';
 import { Histogram } from './histogram.js';
@@ -87,6 +88,14 @@ export interface AdmissionOptions {
   /** Called with the ID of a token or project when this instance needs units or money that other instances hold. */
   onContention?: (id: string) => void;
   maxAccounts?: number;
+}
+
+type KnownPurses = ReadonlyMap<string, PurseCounts>;
+
+/** What the holder of a token is told about it and its project. */
+export interface InspectedToken extends Pick<KnownToken, 'token' | 'upstreamAuth' | 'projectPolicies'> {
+  spent: Spent;
+  projectSpent: Spent;
 }
 
 export class Admission {
@@ -213,19 +222,31 @@ export class Admission {
    *
    * @throws {Refusal} (rejects with) the same as `identify`.
    */
-  async inspect(account: Account): Promise<Pick<KnownToken, 'token' | 'upstreamAuth' | 'projectPolicies'>> {
-    const known = (await this.#readForHolder(account)) ?? account.known;
+  async inspect(account: Account): Promise<InspectedToken> {
+    const read = await this.#readForHolder(account);
+    const known = read?.known ?? account.known;
     if (known === null) throw unavailable();
     this.#checkUsable(known);
     const { uses, hits, lastUsedAtMs } = this.unsettled(account.tokenId);
-    const { upstreamAuth, projectPolicies } = known;
-    return { token: withUnsettled(known.token, uses, hits, lastUsedAtMs), upstreamAuth, projectPolicies };
+    const { upstreamAuth, projectPolicies, projectCreatedAtMs } = known;
+    const token = withUnsettled(known.token, uses, hits, lastUsedAtMs);
+    const nowMs = this.#clock.now();
+    const spent = (of: { id: string; budget: Budget | null; createdAtMs: number }) => {
+      const purse = this.purses.known(of.id);
+      return spentIn(read?.purses.get(of.id) ?? purse?.counts ?? undefined, purse, of, nowMs);
+    };
+    const project = { id: token.projectId, budget: projectPolicies.budget, createdAtMs: projectCreatedAtMs };
+    return { token, upstreamAuth, projectPolicies, spent: spent(token), projectSpent: spent(project) };
   }
 
   /** @returns null if the database is unavailable. */
-  async #readForHolder({ digest }: Account): Promise<KnownToken | null> {
+  async #readForHolder({ digest }: Account): Promise<{ known: KnownToken; purses: KnownPurses } | null> {
     if (this.accounts.isDatabaseUnavailable) return null;
-    const read = () => this.#settlement.readBesideTicks(() => this.#lookup.byDigest(digest));
+    const find = async () => {
+      const known = await this.#lookup.byDigest(digest);
+      return known && { known, purses: await this.#lookup.purses([known.token.id, known.token.projectId]) };
+    };
+    const read = () => this.#settlement.readBesideTicks(find);
     try {
       const found = await this.#holderReads.run(() => withDatabaseTimeout(this.#clock, DATABASE_WAIT_MS, read));
       if (found === null) throw unauthorized();

@@ -229,7 +229,7 @@ export class Registry {
   }
 
   #spent(purse: PurseCounts | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
-    return spentIn(purse, of, this.#clock.now());
+    return spentIn(purse, this.#admission.purses.known(of.id), of, this.#clock.now());
   }
 
   async #withFigures(project: Project & { spent: Spent }): Promise<ShownProject> {

@@ -201,11 +201,17 @@ describe('llmp: routes, models, limits and budgets', () => {
     const { token } = await daemon.createToken(project.id, {
       allow: { models: ['m'] },
       limits: { requests_per_minute: 60, concurrent: 4 },
+      budget: { usd: '25', period: 'month' },
     });
-    await daemon.manage('PATCH', `/manage/projects/${project.id}`, { allow: { routes: ['inference'] } });
+    const restricted = { allow: { routes: ['inference'] }, budget: { tokens: 5, mode: 'hard' } };
+    await daemon.manage('PATCH', `/manage/projects/${project.id}`, restricted);
     const { out, err } = await here('self', { env: { OPENAI_API_KEY: token }, terminal: 160 });
     expect(out, err).to.match(/allow.* models m, and of these only routes inference/);
     expect(out).to.match(/limits.* 60 requests\/min \(\d+ left\), 4 at a time \(\d left\)/);
+    expect(out).to.match(/spent.* \$0 and 0 model tokens this month\n/);
+    expect(out).to.match(
+      /budget.* \$25 a month, soft \(\$25\.00 left\); for all tokens of its project 5 model tokens, hard \(5 model tokens left\)/,
+    );
   });
 
   it('are refused without a request if they are none', async () => {

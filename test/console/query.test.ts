@@ -415,7 +415,7 @@ describe('filter line', () => {
       expect(inserts('!pro')).to.deep.equal(['pro', ['project:']]);
       expect(inserts('zzz')).to.deep.equal(['zzz', []]);
       expect(inserts('', 'audit')[1]).to.include.members(['action:', 'since:', 'token:']);
-      expect(inserts('st x', 'tokens', 2)).to.deep.equal(['st', ['state:']]);
+      expect(inserts('sta x', 'tokens', 3)).to.deep.equal(['sta', ['state:']]);
     });
 
     it('offers values', () => {

@@ -99,7 +99,10 @@ describe('the account cache of admission', () => {
     const collect = runInNewContext('gc') as () => void;
     const unbounded = new Admission({
       limiter: unlimitedBy(clock),
-      lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
+      lookup: {
+        byDigest: (digest) => Promise.resolve(aKnownToken(digest)),
+        purses: () => Promise.resolve(new Map()),
+      },
       ledger: stores.ledger,
       clock,
       log: recordingLog().log,

@@ -91,6 +91,11 @@ export class Purses implements PurseKeeper {
     return purse;
   }
 
+  /** Undefined if this instance has nothing of it. */
+  known(id: string): Purse | undefined {
+    return this.#byId.get(id);
+  }
+
   /** Number of purses in memory, and of those to be written. */
   get size(): { purses: number; pending: number } {
     return { purses: this.#byId.size, pending: this.#pending.size };

@@ -1,8 +1,9 @@
 /** What a token or project has spent in the period of its budget. */
-import { nanoOf } from '../../api/money.js';
+import { addedNano, nanoOf } from '../../api/money.js';
 import type { Budget } from '../../api/vocabulary.js';
 import { spendingIn } from './counts.js';
 import { startOf } from './period.js';
+import type { Purse } from './purse.js';
 
 /** The counts of a token or project in the database, with or without a budget. */
 export interface PurseCounts {
@@ -42,19 +43,44 @@ export const purseLimits = (budget: Budget | null) => ({
   limitTokens: budget?.tokens ?? null,
 });
 
-/** What a token or project has spent in the period of its budget; without a budget, since it was created. */
+/**
+ * What a token or project has spent in the period of its budget; without a budget, since it was created.
+ *
+ * @param counts of the database; undefined if there are none.
+ * @param purse what this instance has of it, and is not written yet; undefined if it has nothing.
+ */
 export function spentIn(
-  purse: PurseCounts | undefined,
+  counts: PurseCounts | undefined,
+  purse: Pick<Purse, 'unwritten' | 'leases'> | undefined,
   { budget, createdAtMs }: { budget: Budget | null; createdAtMs: number },
   nowMs: number,
 ): Spent {
   const period = budget?.period ?? 'none';
   const startMs = startOf(period, nowMs);
-  return {
-    ...(purse ? spendingIn(purse, period, startMs) : NOTHING),
-    reservedNano: purse?.leasedFromMs === startMs ? purse.leasedNano : 0,
+  const spent: Spent = {
+    ...(counts ? spendingIn(counts, period, startMs) : NOTHING),
+    reservedNano: counts?.leasedFromMs === startMs ? counts.leasedNano : 0,
     sinceMs: period === 'none' ? createdAtMs : startMs,
   };
+  for (const { dayMs, nano, tokens, unpriced } of purse?.unwritten() ?? []) {
+    if (startOf(period, dayMs) !== startMs) continue;
+    spent.nano = addedNano(spent.nano, nano);
+    spent.tokens += tokens;
+    spent.unpriced += unpriced;
+  }
+  // What was charged of a lease is no longer reserved.
+  for (const { fromMs, spentNano, settlingNano } of purse?.leases() ?? []) {
+    if (fromMs === startMs) spent.reservedNano = Math.max(0, spent.reservedNano - spentNano - settlingNano);
+  }
+  return spent;
 }
 
 const NOTHING = { nano: 0, tokens: 0, unpriced: 0 };
+
+/** What is not spent of the units of a budget. What is reserved may be returned, so it is left. */
+export function leftIn({ usd, tokens }: Budget, spent: Spent): { nano: number | null; tokens: number | null } {
+  return {
+    nano: usd === undefined ? null : Math.max(0, (nanoOf(usd) ?? 0) - spent.nano),
+    tokens: tokens === undefined ? null : Math.max(0, tokens - spent.tokens),
+  };
+}

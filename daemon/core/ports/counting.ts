@@ -1,6 +1,7 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
 import type { MissingUsage, Policies, UpstreamAuth } from '../../api/vocabulary.js';
 import type { Amount, Grant, PurseRow, PurseTake, Spending } from '../budget/counts.js';
+import type { PurseCounts } from '../budget/spending.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */
@@ -25,6 +26,8 @@ export interface KnownToken {
 export interface TokenLookup {
   /** @throws {StoreUnavailable} */
   byDigest(digest: string): Promise<KnownToken | null>;
+  /** What these tokens and projects have spent. @throws {StoreUnavailable} */
+  purses(ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>>;
 }
 
 /** One token's part of a tick. */

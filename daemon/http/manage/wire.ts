@@ -19,7 +19,6 @@ import {
   type TokenSortField,
   type TokenSortOrder,
 } from '../../api/vocabulary.js';
-import type { Spent } from '../../core/budget/spending.js';
 import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
 import type { NamedRecord } from '../../core/audit.js';
 import type { FollowFilter } from '../../core/audit-log.js';
@@ -30,6 +29,7 @@ import type { AdminSession } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../request-head.js';
+import { wireSpent } from '../spent.js';
 import { wirePriceLists } from './wire-prices.js';
 
 export const isoTime = (ms: number) => new Date(ms).toISOString();
@@ -79,14 +79,6 @@ export const wireToken = (token: ShownToken): WireToken => ({
 });
 export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
 export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
-
-export const wireSpent = ({ nano, tokens, reservedNano, unpriced, sinceMs }: Spent): WireToken['spent'] => ({
-  usd: usdOf(nano),
-  tokens,
-  reserved_usd: usdOf(reservedNano),
-  unpriced_requests: unpriced,
-  since: isoTime(sinceMs),
-});
 
 /** The policies in a request; what it does not name is undefined. Equal budgets are equal texts. */
 export function policiesIn({ allow, limits, budget }: PolicyChanges): PolicyChanges {

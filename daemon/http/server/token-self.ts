@@ -5,28 +5,27 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import { dialectOf } from '../../api/providers.js';
-import { TOKEN_SELF_PATH, type TokenSelf } from '../../api/token-self.js';
-import type { Limits, Policies, UpstreamAuth } from '../../api/vocabulary.js';
+import { usdOf } from '../../api/money.js';
+import { type SelfBudget, TOKEN_SELF_PATH, type TokenSelf } from '../../api/token-self.js';
+import type { Budget, BudgetOwner, Limits } from '../../api/vocabulary.js';
 import type { Account } from '../../core/account.js';
-import type { Admission } from '../../core/admission.js';
+import type { Admission, InspectedToken } from '../../core/admission.js';
+import { leftIn, type Spent } from '../../core/budget/spending.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { Refusal, unauthorized, unavailable } from '../../core/refusal.js';
-import type { Token } from '../../core/token.js';
 import { type AddressOf, checkNoCredentialIn, presentedTokenIn, requestIdOf } from '../client-identity.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { checkShape, pathOf, type RequestFields, VARY_BY_CARRIER } from '../request-head.js';
 import { asRefusal, sendProblem } from '../problems.js';
 import { REFUSAL_HEADERS } from '../proxy/client-response.js';
+import { wireSpent } from '../spent.js';
 import { wordingFor, type WordingSettings } from '../wording.js';
-
-/** A token, the header that its project's provider takes the key in, and what the project restricts. */
-type Inspected = { token: Token; upstreamAuth: UpstreamAuth; projectPolicies: Policies };
 
 export interface TokenSelfOptions {
   admission: {
     identify(secret: string, digest: string): Promise<Account>;
-    inspect(account: Account): Promise<Inspected>;
+    inspect(account: Account): Promise<InspectedToken>;
     limitsLeft(account: Account): ReturnType<Admission['limitsLeft']>;
   };
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countSelf'>;
@@ -112,8 +111,15 @@ function limitsIn(scopes: Awaited<ReturnType<Admission['limitsLeft']>>): TokenSe
   };
 }
 
+function budgetIn(owner: BudgetOwner, budget: Budget | null, spent: Spent): SelfBudget[] {
+  if (budget === null) return [];
+  const { nano, tokens } = leftIn(budget, spent);
+  const left = { ...(nano !== null && { usd: usdOf(nano) }), ...(tokens !== null && { tokens }) };
+  return [{ owner, ...budget, spent: wireSpent(spent), left }];
+}
+
 function shown(
-  { token, upstreamAuth, projectPolicies }: Inspected,
+  { token, upstreamAuth, projectPolicies, spent, projectSpent }: InspectedToken,
   limits: TokenSelf['limits'],
   nowMs: number,
 ): TokenSelf {
@@ -131,6 +137,8 @@ function shown(
     requests_remaining: remaining,
     allow: [token.allow, projectPolicies.allow].filter((allow) => allow !== null),
     limits,
+    spent: wireSpent(spent),
+    budget: [...budgetIn('token', token.budget, spent), ...budgetIn('project', projectPolicies.budget, projectSpent)],
     server_time: new Date(nowMs).toISOString(),
     dialect: dialectOf({ upstream_auth: upstreamAuth }),
   };

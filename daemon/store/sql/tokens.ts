@@ -2,6 +2,7 @@ import type { KnownToken, TokenLookup, TokenRow } from '../../core/ports.js';
 import type { SecretBox } from '../secrets.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { upstreamKeyContext } from './projects.js';
+import { pursesOf } from './purses.js';
 import { POLICIES, TOKEN, type TokenColumns } from './tables.js';
 
 // The token, and the name and state of its project. Not a join, so that lists are counted in an index of tokens alone.
@@ -46,6 +47,10 @@ export class SqlTokenLookup implements TokenLookup {
   constructor(database: Reader, box: SecretBox) {
     this.#database = database;
     this.#box = box;
+  }
+
+  purses(ids: readonly string[]) {
+    return pursesOf(this.#database, ids);
   }
 
   async byDigest(digest: string): Promise<KnownToken | null> {

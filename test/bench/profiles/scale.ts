@@ -123,7 +123,10 @@ async function memoryFigure(): Promise<Figure> {
   const admission = new Admission({
     limiter: new Limiter(new MemoryLimits({ clock, shares: null })),
     // The reply of a database; only the memory matters here.
-    lookup: { byDigest: (digest) => Promise.resolve(aKnownToken(digest)) },
+    lookup: {
+      byDigest: (digest) => Promise.resolve(aKnownToken(digest)),
+      purses: () => Promise.resolve(new Map()),
+    },
     ledger: {
       enrol: () => Promise.resolve(false),
       commit: () => Promise.resolve({ units: new Map(), purses: new Map() }),

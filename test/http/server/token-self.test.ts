@@ -62,6 +62,8 @@ describe('GET /token/self', () => {
       requests_remaining: 7,
       dialect: 'openai',
       allow: [],
+      spent: rest.spent,
+      budget: [],
     });
     expect(left).to.equal(Math.floor((Date.parse(scene.token.expires_at) - Date.parse(now)) / 1000));
     expect(left).to.be.within(3590, 3600);

@@ -1,6 +1,7 @@
 /** The database's rows of projects, tokens and their counts. */
 import { NO_POLICIES } from '../../../daemon/api/vocabulary.js';
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
+import type { PurseCounts } from '../../../daemon/core/budget/spending.js';
 import type { KnownToken, Ledger, TickReport, Tick, TokenLookup } from '../../../daemon/core/ports.js';
 import { canary } from '../canaries.js';
 import { aToken } from '../factories.js';
@@ -69,6 +70,10 @@ export class Tables implements TokenLookup, Ledger {
   nameOf(key: string): string {
     for (const [name, each] of this.#keys) if (each === key) return name;
     throw new Error('an unknown key');
+  }
+
+  purses(): Promise<ReadonlyMap<string, PurseCounts>> {
+    return Promise.resolve(new Map());
   }
 
   byDigest(digest: string): Promise<KnownToken | null> {

@@ -1,0 +1,12 @@
+import type { WireToken } from '../api/contract.js';
+import { usdOf } from '../api/money.js';
+import type { Spent } from '../core/budget/spending.js';
+
+/** What was spent, as responses show it. */
+export const wireSpent = ({ nano, tokens, reservedNano, unpriced, sinceMs }: Spent): WireToken['spent'] => ({
+  usd: usdOf(nano),
+  tokens,
+  reserved_usd: usdOf(reservedNano),
+  unpriced_requests: unpriced,
+  since: new Date(sinceMs).toISOString(),
+});
