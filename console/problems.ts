@@ -1,7 +1,16 @@
 /** What is wrong now, from the status of an instance and from the traffic of all of them: one list for all front ends. */
-import type { WireIncident, WireIncidents, WireStatus } from '../daemon/api/contract.js';
+import type {
+  TokenQuery,
+  WireIncident,
+  WireIncidents,
+  WireProject,
+  WireStatus,
+  WireToken,
+} from '../daemon/api/contract.js';
 import { counted, exact } from '../daemon/api/formats.js';
+import type { BudgetPeriod } from '../daemon/api/vocabulary.js';
 import { shortId } from './columns/cell-text.js';
+import { budgetParts, NEARLY_SPENT, partShown, type Spender } from './columns/policies.js';
 
 export interface Problem {
   /** Unique, and the same as long as the problem exists. */
@@ -16,9 +25,25 @@ export interface Problem {
   extent: string;
   /** Null if nothing is known. */
   remedy: string | null;
-  /** The incident; null for a problem of the instance. */
+  /** The incident; null for a problem of the instance or of a budget. */
   incident: WireIncident | null;
+  /** The token or the project that is concerned; null for a problem of the instance, and for unknown clients. */
+  of: { project_id: string; token_id: string | null } | null;
 }
+
+/** Those whose budgets may be nearly spent: see `NEARLY_SPENT_TOKENS`. */
+export interface Spenders {
+  tokens: readonly WireToken[];
+  projects: readonly WireProject[];
+}
+
+/** The tokens that can be used and whose budgets are nearly spent. */
+export const NEARLY_SPENT_TOKENS: TokenQuery = {
+  state: 'active',
+  left_under: String(Math.round((1 - NEARLY_SPENT) * 100)),
+  sort: '-spent',
+  limit: '10',
+};
 
 const DOCTOR = 'run `llmp doctor`, and look at the log of the daemon';
 
@@ -28,10 +53,11 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'it cannot be written, or was changed: run `llmp audit verify` on the machine of the daemon, and look at its log',
 };
 
-/** Failures first. @param incidents null if they are unknown. */
+/** Failures first. @param incidents null if they are unknown. @param spenders null if budgets are not looked at. */
 export function problemsIn(
   { missing, degraded }: Pick<WireStatus, 'missing' | 'degraded'>,
   incidents: WireIncidents | null,
+  spenders: Spenders | null = null,
 ): Problem[] {
   const own = (part: string, isFailure: boolean): Problem => ({
     id: `llmp ${part}`,
@@ -41,11 +67,21 @@ export function problemsIn(
     extent: '',
     remedy: REMEDIES[part] ?? DOCTOR,
     incident: null,
+    of: null,
   });
   const problems = [
     ...missing.map((part) => own(part, true)),
     ...degraded.map((part) => own(part, false)),
     ...(incidents?.incidents ?? []).map(problemOf),
+    ...(spenders?.projects ?? [])
+      .filter(({ is_active: isActive }) => isActive)
+      .flatMap((project) =>
+        budgetProblem(project, `project ${project.name}`, { project_id: project.id, token_id: null }),
+      ),
+    ...(spenders?.tokens ?? []).flatMap((token) => {
+      const { id, name, project_id, project_name: project } = token;
+      return budgetProblem(token, `token ${name ?? shortId(id)} in ${project}`, { project_id, token_id: id });
+    }),
   ];
   return problems.sort((one, other) => Number(other.isFailure) - Number(one.isFailure));
 }
@@ -60,7 +96,35 @@ function problemOf(incident: WireIncident): Problem {
     extent: extentOf(incident),
     remedy,
     incident,
+    of: project === null ? null : { project_id: project, token_id: token },
   };
+}
+
+const WAIT: Readonly<Record<BudgetPeriod, string>> = {
+  none: '',
+  day: ', or wait until the next day (UTC)',
+  month: ', or wait until the next month (UTC)',
+};
+
+/** Nothing of a budget of which enough is left. */
+function budgetProblem(spender: Spender, subject: string, of: NonNullable<Problem['of']>): Problem[] {
+  const { budget } = spender;
+  const [part] = budgetParts(spender);
+  if (budget === null || part === undefined || part.share < NEARLY_SPENT) return [];
+  const isSpent = part.share >= 1;
+  const isShadow = budget.mode === 'shadow';
+  return [
+    {
+      id: `budget ${of.project_id} ${of.token_id ?? ''}`,
+      isFailure: isSpent && !isShadow,
+      subject,
+      why: isSpent ? 'budget spent' : 'budget nearly spent',
+      extent: partShown(part, budget),
+      remedy: isShadow ? 'nothing is refused in shadow mode' : `raise the budget${WAIT[budget.period]}`,
+      incident: null,
+      of,
+    },
+  ];
 }
 
 function subjectOf({ kind, ...it }: WireIncident): string {

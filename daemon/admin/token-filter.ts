@@ -4,9 +4,19 @@ import { hoursOf, invalidRequest, parametersOf } from './page-request.js';
 import { type Box, combined } from './query-box.js';
 import type { ManagementClient } from '../api/client.js';
 
-const FIELDS = ['project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model'] as const;
+const FIELDS = ['project_id', 'state', 'used_over', 'idle_over', 'errors_over', 'model', 'left_under'] as const;
 /** What a query can select by besides. */
-const QUERIED = ['q', 'words', 'used_under', 'allows', 'limited'] as const;
+const QUERIED = [
+  'q',
+  'words',
+  'used_under',
+  'allows',
+  'limited',
+  'budget',
+  'spent_over',
+  'spent_under',
+  'left_over',
+] as const;
 const TIMES = ['expires_before', 'expires_after', 'created_before', 'created_after'] as const;
 
 /** A query of the API. */

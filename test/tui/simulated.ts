@@ -209,6 +209,10 @@ export class SimulatedDaemon {
       case 'tokens':
       case 'expiring':
         return this.#page(request.query);
+      case 'costs':
+        return [];
+      case 'spenders':
+        return this.#page({ state: 'active' });
       case 'token':
         return this.token(request.id) as WireToken;
       case 'tokensOfSecret': {

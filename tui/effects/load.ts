@@ -35,6 +35,8 @@ const LOADERS: Loaders = {
   lastHour: ({ client, signal }, { query }) => client.top(query, signal),
   tokens: ({ client, signal }, { query }) => client.tokens(query, signal),
   expiring: ({ client, signal }, { query }) => client.tokens(query, signal),
+  costs: ({ client, signal }, { query }) => client.usage(query, signal),
+  spenders: ({ client, signal }, { query }) => client.tokens(query, signal),
   token: ({ client, signal }, { id }) => client.token(id, signal),
   tokensOfSecret: ({ client, signal }, { by }) =>
     'shown' in by ? tokensShownAs(client, by.shown, signal) : tokensOfSecret(client, by.secret.reveal(), signal),

@@ -1,6 +1,7 @@
 /** Requests per hour in the last 24 hours. */
 import type { WireUsageLine } from '../../daemon/api/contract.js';
 import { failuresShown, type FailuresByKind } from '../../daemon/api/failure-words.js';
+import { costShown, nanoOfCost, sumOfCosts } from '../../daemon/api/money.js';
 import { FAILURE_KINDS } from '../../daemon/api/vocabulary.js';
 import { columnChart } from '../parts/charts.js';
 import { counted, exact } from '../../daemon/api/formats.js';
@@ -21,6 +22,8 @@ const NONE = {
   prompt_tokens: 0,
   completion_tokens: 0,
   cache_read_tokens: 0,
+  cost_usd: '0.00' as string | null,
+  unpriced_requests: 0,
 };
 
 export type Hour = Pick<WireUsageLine, keyof typeof NONE> & { atMs: number };
@@ -50,6 +53,8 @@ export function totals(hours: readonly Hour[], columns: number): Strip {
       cached > 0 && text(`, ${count(cached)} cached`, 'faint'),
     ),
   ];
+  const cost = sumOfCosts(hours);
+  if (nanoOfCost(cost) > 0 || cost.unpriced_requests > 0) rest.push(strip(`  cost ${costShown(cost)}`));
   const fitting = (line: Strip) =>
     rest.reduce((shown, part) => (widthOf(shown) + widthOf(part) <= columns ? strip(shown, part) : shown), line);
   const whole = begin(failuresShown({ errors, ...kinds }));

@@ -1,11 +1,13 @@
 /** The overview screen. */
 import { Box } from 'ink';
 import { shortId } from '../../console/columns/cell-text.js';
+import { COSTS_TITLE, type ProjectCost } from '../../console/columns/costs.js';
 import type { Problem } from '../../console/problems.js';
 import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import type { WireStatus, WireToken, WireTopRow } from '../../daemon/api/contract.js';
 import { failureKinds, failuresShown } from '../../daemon/api/failure-words.js';
 import { duration, exact, rate, relativeTime } from '../../daemon/api/formats.js';
+import { costShown, sumOfCosts } from '../../daemon/api/money.js';
 import { bar } from '../parts/charts.js';
 import { cells, fact, type ListColumn, sizedColumns } from '../parts/columns.js';
 import { count, milliseconds, percent } from '../parts/figures.js';
@@ -14,7 +16,7 @@ import { selected } from '../parts/list.js';
 import { EDGES, EmptyPane, Pane } from '../parts/pane.js';
 import { stateMark } from '../parts/cells.js';
 import { between, fitted, joined, type Piece, strip, type Strip, text, widthOf, wrapped } from '../parts/strip.js';
-import { problems, selectionIn, worst } from '../state/overview.js';
+import { costs, problems, selectionIn, worst } from '../state/overview.js';
 import { projectName } from '../state/projects.js';
 import { areaOf } from '../state/rows.js';
 import { daemonNow, type State } from '../state/state.js';
@@ -73,16 +75,18 @@ interface TrafficProps {
 }
 
 function Traffic({ state, status, columns, rows }: TrafficProps) {
-  const [health, tokens, traffic, worst, hours, expiring] = [
+  const isNarrow = columns < TWO_COLUMNS;
+  const [health, tokens, traffic, worst, cost, hours, expiring] = [
     healthSection(state, status),
     tokensSection(state, status),
-    trafficSection(state, status),
+    trafficSection(state, status, isNarrow),
     worstSection(state),
+    costSection(state),
     hoursSection(state),
     expiringSection(state),
   ];
-  if (columns < TWO_COLUMNS) {
-    const all = [{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, worst, hours, expiring];
+  if (isNarrow) {
+    const all = [{ ...traffic, rank: 0 }, { ...health, rank: 1 }, tokens, worst, cost, hours, expiring];
     return <Stack sections={all} rows={rows} />;
   }
   // The right half gets the rows that it needs; of the rest, the tokens that expire next get what they can use.
@@ -92,7 +96,7 @@ function Traffic({ state, status, columns, rows }: TrafficProps) {
   return (
     <Box flexGrow={1} flexDirection="column">
       <Box height={rows - below}>
-        <Stack sections={[traffic, hours]} rows={rows - below} width={Math.floor(columns / 2)} />
+        <Stack sections={[traffic, cost, hours]} rows={rows - below} width={Math.floor(columns / 2)} />
         <Stack sections={[health, tokens, worst]} rows={rows - below} />
       </Box>
       {below > 0 && <Stack sections={[expiring]} rows={below} />}
@@ -316,9 +320,11 @@ function tokensSection(state: State, { tokens, projects }: WireStatus): Section 
   };
 }
 
-function trafficSection({ overview: { lastHour } }: State, { requests }: WireStatus): Section {
+/** @param hasCost whether the title says what costs most, because there may be no room for the section that does. */
+function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean): Section {
+  const { lastHour } = state.overview;
   return {
-    title: 'Traffic, last hour',
+    title: `Traffic, last hour${hasCost ? costliest(state) : ''}`,
     minRows: 2,
     maxRows: 12,
     rank: 1,
@@ -413,6 +419,58 @@ function scrolled<T extends object>(
     },
   };
 }
+
+/** Such as ` · cost, 7 days $12.35: web $8.21, gpt-5 $6.50`; nothing without costs. */
+function costliest(state: State): string {
+  const all = costs(state);
+  const [first] = all;
+  if (!first) return '';
+  const model = first.model && `, ${first.model.name ?? 'no model'} ${costShown(first.model)}`;
+  return ` · cost, 7 days ${costShown(sumOfCosts(all))}: ${projectLabel(first)} ${costShown(first)}${model ?? ''}`;
+}
+
+const projectLabel = ({ name, id }: ProjectCost) => name ?? shortId(id);
+
+/** The projects that cost most, each with its most expensive model. */
+function costSection(state: State): Section {
+  const rows = costs(state);
+  const at = selectionIn(state, 'cost');
+  return {
+    title: `${COSTS_TITLE}${rows.length === 0 ? '' : `: ${costShown(sumOfCosts(rows))}`}`,
+    minRows: 2,
+    maxRows: Math.max(2, Math.min(8, rows.length)),
+    rank: at === null ? 5 : RANK_OF_SELECTED,
+    ...scrolled(at, rows, state.overview.costs === null ? '…' : 'No costs.', COST_COLUMNS),
+  };
+}
+
+const COST_COLUMNS: readonly ListColumn<ProjectCost>[] = [
+  {
+    title: '',
+    rank: 0,
+    minWidth: 8,
+    maxWidth: 60,
+    keepsWidth: true,
+    show: (project) => strip(project.name === null ? text(projectLabel(project), 'faint') : text(project.name)),
+  },
+  {
+    title: ' ',
+    rank: 0,
+    minWidth: 4,
+    maxWidth: 14,
+    isWhole: true,
+    alignRight: true,
+    show: (project) => strip(text(costShown(project), 'strong')),
+  },
+  {
+    title: '  ',
+    rank: 1,
+    minWidth: 16,
+    maxWidth: 60,
+    show: ({ model }) =>
+      model === null ? [] : strip(text('most ', 'faint'), model.name ?? 'no model', ` ${costShown(model)}`),
+  },
+];
 
 function hoursSection(state: State): Section {
   const { usage } = state.overview;

@@ -44,6 +44,9 @@ interface Requests {
   tokens: { params: { query: TokenQuery; page: PageRequest }; data: Page<WireToken> };
   /** The first few tokens of a query, for the overview. */
   expiring: { params: { query: TokenQuery }; data: Page<WireToken> };
+  /** What projects have cost in the last days, by model; and the tokens whose budgets are nearly spent. */
+  costs: { params: { query: UsageQuery }; data: readonly WireUsageLine[] };
+  spenders: { params: { query: TokenQuery }; data: Page<WireToken> };
   token: { params: { id: string }; data: WireToken };
   /** The tokens of a secret: one or none; or of what is shown of one. */
   tokensOfSecret: { params: { by: SecretSearch }; data: readonly WireToken[] };

@@ -1,5 +1,6 @@
 /** The rows of the overview that can be opened: what is wrong, the states of tokens, and tokens. */
 import { quotedValue } from '../../console/query/terms.js';
+import { type ProjectCost, projectCosts } from '../../console/columns/costs.js';
 import { type Problem, problemsIn } from '../../console/problems.js';
 import type { WireIncident, WireToken, WireTopRow } from '../../daemon/api/contract.js';
 import { TOKEN_STATES, type TokenState } from '../../daemon/api/vocabulary.js';
@@ -11,14 +12,15 @@ import * as token from './token.js';
 import * as tokens from './tokens.js';
 
 /** Empty until the status is known. */
-export const problems = ({ overview: { status, incidents } }: State): Problem[] =>
-  status ? problemsIn(status, incidents) : [];
+export const problems = ({ overview: { status, incidents, spenders: tokens }, projects: { all } }: State): Problem[] =>
+  status ? problemsIn(status, incidents, { tokens, projects: all ?? [] }) : [];
+
+/** What projects have cost lately, the highest first. */
+export const costs = ({ overview }: State): ProjectCost[] => projectCosts(overview.costs ?? []);
 
 /** What is wrong with a token or, without `token_id`, with a project itself. */
-export const problemsOf = (state: State, of: Pick<WireIncident, 'project_id' | 'token_id'>): Problem[] =>
-  problems(state).filter(
-    ({ incident }) => incident !== null && incident.project_id === of.project_id && incident.token_id === of.token_id,
-  );
+export const problemsOf = (state: State, whose: Pick<WireIncident, 'project_id' | 'token_id'>): Problem[] =>
+  problems(state).filter(({ of }) => of?.project_id === whose.project_id && of.token_id === whose.token_id);
 
 /** The tokens with the most failures in the last hour. */
 export const worst = ({ overview: { lastHour } }: State): WireTopRow[] =>
@@ -28,6 +30,7 @@ type Row = { key: string } & (
   | { is: 'problem'; problem: Problem }
   | { is: 'state'; state: TokenState }
   | { is: 'worst'; row: WireTopRow }
+  | { is: 'cost'; project: ProjectCost }
   | { is: 'expiring'; token: WireToken }
 );
 
@@ -36,6 +39,7 @@ const rowsOf = (state: State): Row[] => [
   ...problems(state).map((problem): Row => ({ is: 'problem', key: `problem ${problem.id}`, problem })),
   ...TOKEN_STATES.map((ofState): Row => ({ is: 'state', key: ofState, state: ofState })),
   ...worst(state).map((row): Row => ({ is: 'worst', key: `worst ${row.token_id ?? ''}`, row })),
+  ...costs(state).map((it): Row => ({ is: 'cost', key: `cost ${it.id}`, project: it })),
   ...state.overview.expiring.map((it): Row => ({ is: 'expiring', key: it.id, token: it })),
 ];
 
@@ -68,7 +72,8 @@ export function movedBy(state: State, by: number): State {
 export function whyNotOpened(state: State): string | null {
   const row = selectedRow(state);
   if (!row) return 'No row is selected; j and k select one';
-  return row.is === 'problem' && row.problem.incident === null ? (row.problem.remedy ?? 'It has no screen') : null;
+  const hasScreen = row.is !== 'problem' || row.problem.incident !== null || row.problem.of !== null;
+  return hasScreen ? null : (row.problem.remedy ?? 'It has no screen');
 }
 
 /** The filter for the events of a problem that is neither of a project nor of a token; null for other rows. */
@@ -83,7 +88,7 @@ export function openSelected(state: State): Transition {
   const row = selectedRow(state);
   switch (row?.is) {
     case 'problem': {
-      const { token_id: tokenId = null, project_id: projectId = null } = row.problem.incident ?? {};
+      const { token_id: tokenId = null, project_id: projectId = null } = row.problem.of ?? {};
       if (tokenId !== null) return token.open(state, tokenId, null);
       return projectId === null ? [state] : project.open(state, projectId);
     }
@@ -91,6 +96,8 @@ export function openSelected(state: State): Transition {
       return refreshed(tokens.withNewList(opened(state, { screen: 'tokens' }), { filter: `state:${row.state}` }));
     case 'worst':
       return row.row.token_id === undefined ? [state] : token.open(state, row.row.token_id, null);
+    case 'cost':
+      return project.open(state, row.project.id);
     case 'expiring':
       return token.open(state, row.token.id, row.token);
     default:

@@ -1,10 +1,12 @@
 /** Refresh: the data requests of the current view, sent now and at every refresh interval. */
+import { costsQuery } from '../../console/columns/costs.js';
+import { NEARLY_SPENT_TOKENS } from '../../console/problems.js';
 import { requesting, mayRequest, nextRefreshMs } from './connection.js';
 import type { Effect, DataRequest, Stream } from './exchange.js';
 import * as feeds from './feeds.js';
 import { whyFilterInvalid } from './filtering.js';
 import { countRequests } from './saved-views.js';
-import { layer, withMessage, type State, type Transition, view, loads } from './state.js';
+import { daemonNow, layer, withMessage, type State, type Transition, view, loads } from './state.js';
 import * as project from './project.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
@@ -39,6 +41,22 @@ function dataRequests(state: State): DataRequest[] {
   }
 }
 
+/** What is read from reports over days, or from all budgets, changes slowly and takes longer to read. */
+const SPENDING_MS = 30_000;
+
+function isDue({ overview: { loadedMs }, nowMs }: State, what: keyof State['overview']['loadedMs']): boolean {
+  const atMs = loadedMs[what];
+  return atMs === null || nowMs - atMs >= SPENDING_MS;
+}
+
+function spendingRequests(state: State): DataRequest[] {
+  const hasCosts = view(state).screen === 'overview' && isDue(state, 'costs');
+  return [
+    ...(hasCosts ? [{ of: 'costs', query: costsQuery(daemonNow(state)) } as const] : []),
+    ...(isDue(state, 'spenders') ? [{ of: 'spenders', query: NEARLY_SPENT_TOKENS } as const] : []),
+  ];
+}
+
 /** Requests the data of the current view, and schedules the next refresh. */
 export function refreshed(state: State): Transition {
   if (!mayRequest(state)) return [state];
@@ -47,6 +65,7 @@ export function refreshed(state: State): Transition {
     { of: 'incidents' },
     { of: 'projects' },
     ...dataRequests(state),
+    ...spendingRequests(state),
     ...countRequests(state),
   ];
   const isList = view(state).screen === 'tokens';

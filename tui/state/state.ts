@@ -99,6 +99,12 @@ export interface State {
     selected: string | null;
     /** Hourly, for the last 24 hours. */
     usage: readonly WireUsageLine[] | null;
+    /** What projects have cost in the last days, by model. */
+    costs: readonly WireUsageLine[] | null;
+    /** Tokens whose budgets are nearly spent. */
+    spenders: readonly WireToken[];
+    /** When each of these was loaded. */
+    loadedMs: { costs: number | null; spenders: number | null };
   };
   tokens: TokensState;
   token: TokenDetail | null;

@@ -194,6 +194,8 @@ const DATA_REDUCERS: DataReducers = {
   lastHour: (state, _, lastHour) => [{ ...state, overview: { ...state.overview, lastHour } }],
   tokens: (state, { page }, data) => tokens.loaded(state, page, data),
   expiring: (state, _, { items }) => [{ ...state, overview: { ...state.overview, expiring: items } }],
+  costs: (state, _, costs) => [withSpending(state, 'costs', { costs })],
+  spenders: (state, _, { items }) => [withSpending(state, 'spenders', { spenders: items })],
   token: (state, _, data) => [token.loaded(state, data)],
   tokensOfSecret: (state, { by }, data) => secrets.found(state, by, data),
   allTokens: (state, _, data) => [tokens.allTokensReceived(state, data)],
@@ -237,6 +239,15 @@ const DATA_REDUCERS: DataReducers = {
   },
 };
 
+const withSpending = (
+  state: State,
+  what: keyof State['overview']['loadedMs'],
+  data: Partial<State['overview']>,
+): State => ({
+  ...state,
+  overview: { ...state.overview, ...data, loadedMs: { ...state.overview.loadedMs, [what]: state.nowMs } },
+});
+
 function withPreview(state: State, body: string, what: { count: number | null; failure: Failure | null }): State {
   const { preview } = state.cache;
   if (!preview || JSON.stringify(preview.body) !== body) return state;
@@ -254,7 +265,7 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
   const heard = connection.succeeded(state, request.of);
   if (request.of === 'token' && failure.status === 404) return [token.gone(heard, request.id)];
   return [
-    request.of === 'purgeable' || request.of === 'viewCount' || request.of === 'models'
+    request.of === 'purgeable' || request.of === 'viewCount' || request.of === 'models' || request.of === 'spenders'
       ? heard
       : withMessage(heard, failure.message, 'bad'),
   ];

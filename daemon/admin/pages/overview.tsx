@@ -1,9 +1,17 @@
-import { NOTHING_WRONG, type Problem, problemsIn } from '../../../console/problems.js';
+import { COSTS_TITLE, costsQuery, type ProjectCost, projectCosts } from '../../../console/columns/costs.js';
+import {
+  NEARLY_SPENT_TOKENS,
+  NOTHING_WRONG,
+  type Problem,
+  problemsIn,
+  type Spenders,
+} from '../../../console/problems.js';
 import { quotedValue } from '../../../console/query/terms.js';
 import { duration, exact, rate } from '../../api/formats.js';
 import type { WireIncidents, WireStatus, WireToken } from '../../api/contract.js';
 import { TOKEN_STATES } from '../../api/vocabulary.js';
-import { get } from '../page-request.js';
+import { costShown, sumOfCosts } from '../../api/money.js';
+import { allProjects, get } from '../page-request.js';
 import { Heading } from '../parts/document.js';
 import { Link } from '../parts/frame.js';
 import {
@@ -11,8 +19,11 @@ import {
   ComponentMark,
   escapeBidi,
   milliseconds,
+  Money,
+  Name,
   NameOrId,
   percent,
+  ProjectLink,
   StateMark,
   StatusMark,
   Time,
@@ -25,11 +36,13 @@ interface OverviewProps {
   used: Used;
   status: WireStatus;
   incidents: WireIncidents;
+  spenders: Spenders;
+  costs: readonly ProjectCost[];
   /** Sorted by expiry, the next to expire first. */
   expiring: readonly WireToken[];
 }
 
-function OverviewPage({ status, incidents, used, expiring }: OverviewProps) {
+function OverviewPage({ status, incidents, spenders, costs, used, expiring }: OverviewProps) {
   return (
     <>
       <Heading title="Overview" />
@@ -38,7 +51,7 @@ function OverviewPage({ status, incidents, used, expiring }: OverviewProps) {
         <FirstSteps />
       ) : (
         <>
-          <Problems incidents={incidents} />
+          <Problems incidents={incidents} spenders={spenders} />
           <Tiles status={status} />
           <Traffic used={used} to="" />
         </>
@@ -46,6 +59,7 @@ function OverviewPage({ status, incidents, used, expiring }: OverviewProps) {
       <div className="columns">
         {status.projects?.all === 0 ? null : (
           <>
+            <Costs costs={costs} />
             <Tokens tokens={status.tokens} />
             <Expiring tokens={expiring} />
           </>
@@ -57,9 +71,9 @@ function OverviewPage({ status, incidents, used, expiring }: OverviewProps) {
 }
 
 /** What fails now, each cause once, in the words of the other front ends. */
-function Problems({ incidents }: { incidents: WireIncidents }) {
+function Problems({ incidents, spenders }: Pick<OverviewProps, 'incidents' | 'spenders'>) {
   // `Health` says what the instance itself misses.
-  const problems = problemsIn({ missing: [], degraded: [] }, incidents);
+  const problems = problemsIn({ missing: [], degraded: [] }, incidents, spenders);
   return (
     <section aria-labelledby="problems-title" id="problems" data-live="">
       <h2 id="problems-title">Now</h2>
@@ -76,13 +90,14 @@ function Problems({ incidents }: { incidents: WireIncidents }) {
   );
 }
 
-function ProblemRow({ problem: { isFailure, subject, why, extent, remedy, incident } }: { problem: Problem }) {
+function ProblemRow({ problem }: { problem: Problem }) {
+  const { isFailure, subject, why, extent, remedy, incident, of: whose } = problem;
   const who = escapeBidi(capitalized(subject));
   const look = isFailure ? { look: 'revoked', glyph: '✗' } : { look: 'rate_limited', glyph: '▲' };
-  const { token_id: token, project_id: project, kind } = incident ?? { kind: 'failing_project' };
+  const { token_id: token, project_id: project } = whose ?? {};
   const of = token ? `tokens/${token}` : project ? `projects/${project}` : null;
   const filter = {
-    ...(kind === 'slow_provider' ? { took_over: '2s' } : { show: 'failures', q: `why:${quotedValue(why)}` }),
+    ...(incident?.kind === 'slow_provider' ? { took_over: '2s' } : { show: 'failures', q: `why:${quotedValue(why)}` }),
     ...(token ? { token_id: token } : project ? { project_id: project } : {}),
     since: '15m',
   };
@@ -91,7 +106,11 @@ function ProblemRow({ problem: { isFailure, subject, why, extent, remedy, incide
       <span>
         {of === null ? who : <Link to={of}>{who}</Link>} <StatusMark {...look} word={escapeBidi(why)} />
       </span>
-      <Link to={`events?${new URLSearchParams(filter).toString()}`}>{extent}</Link>
+      {incident === null ? (
+        <span>{extent}</span>
+      ) : (
+        <Link to={`events?${new URLSearchParams(filter).toString()}`}>{extent}</Link>
+      )}
       <span>{remedy === null ? '' : `${escapeBidi(capitalized(remedy))}.`}</span>
     </li>
   );
@@ -146,6 +165,43 @@ function Tiles({ status: { requests, cache, upstream, tokens } }: { status: Wire
         </div>
       ))}
     </dl>
+  );
+}
+
+/** The usage report of the same days. */
+const COSTS_PAGE = 'usage?by=project%2Cmodel&since_hours=168&sort=cost_usd';
+const COSTS_SHOWN = 6;
+
+/** The projects that cost most, each with its most expensive model. */
+function Costs({ costs }: Pick<OverviewProps, 'costs'>) {
+  return (
+    <section aria-labelledby="costs-title" id="costs" data-live="">
+      <div className="section-head">
+        <h2 id="costs-title">{COSTS_TITLE}</h2>
+        <Link to={COSTS_PAGE}>{costs.length === 0 ? 'Usage' : `${costShown(sumOfCosts(costs))} in all`}</Link>
+      </div>
+      {costs.length === 0 ? (
+        <p className="faint">No costs.</p>
+      ) : (
+        <ul className="rows">
+          {costs.slice(0, COSTS_SHOWN).map((project) => (
+            <li key={project.id}>
+              <span>
+                <ProjectLink project={project} />{' '}
+                {project.model === null ? null : (
+                  <span className="faint">
+                    most by <Name>{project.model.name ?? 'no model'}</Name>, {costShown(project.model)}
+                  </span>
+                )}
+              </span>
+              <span className="amount">
+                <Money cost={project} />
+              </span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
   );
 }
 
@@ -234,13 +290,25 @@ export const overviewRoutes = [
   get('/', async (request) => {
     const { client } = request;
     const now = new Date(request.nowMs).toISOString();
-    const [status, incidents, used, expiring] = await Promise.all([
+    const [status, incidents, used, expiring, costs, spenders, projects] = await Promise.all([
       client.status(),
       client.incidents(),
       usageFor(request),
       client.tokens({ state: 'active', expires_after: now, sort: 'expires_at', limit: EXPIRING_SHOWN }),
+      client.usage(costsQuery(request.nowMs)),
+      client.tokens(NEARLY_SPENT_TOKENS),
+      allProjects(client, { is_active: 'true' }),
     ]);
-    const body = <OverviewPage status={status} incidents={incidents} used={used} expiring={expiring.items} />;
+    const body = (
+      <OverviewPage
+        status={status}
+        incidents={incidents}
+        spenders={{ tokens: spenders.items, projects }}
+        costs={projectCosts(costs)}
+        used={used}
+        expiring={expiring.items}
+      />
+    );
     return { title: 'Overview', section: 'overview', isLive: true, body };
   }),
 ];

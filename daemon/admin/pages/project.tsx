@@ -1,7 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
-import { allowShown, budgetShown, limitsShown } from '../../../console/columns/policies.js';
+import { allowShown, budgetShown, limitsShown, spentShown } from '../../../console/columns/policies.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import {
@@ -14,7 +14,7 @@ import {
   post,
   statusOf,
 } from '../page-request.js';
-import { escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
+import { BudgetUse, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
 import { Heading } from '../parts/document.js';
 import { InputField, KeyFields } from '../parts/fields.js';
 import { ChangeForm, ConfirmLink, Link } from '../parts/frame.js';
@@ -120,10 +120,12 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           name: 'Budget',
           value: (
             <>
-              {budgetShown(project.budget)} <Link to={`projects/${project.id}/budget`}>Change budget</Link>
+              {project.budget && `${budgetShown(project.budget)}. `}
+              <BudgetUse spender={project} /> <Link to={`projects/${project.id}/budget`}>Change budget</Link>
             </>
           ),
         },
+        { name: 'Spent', value: spentShown(project) },
         { name: 'Upstream key', value: <code>{`…${project.api_key_hint}`}</code> },
         { name: 'Created', value: <Time at={project.created_at} isFull /> },
         deactivatedAt === null ? null : { name: 'Deactivated', value: <Time at={deactivatedAt} isFull /> },

@@ -1,5 +1,5 @@
 import { shortId } from '../../../console/columns/cell-text.js';
-import { budgetShown } from '../../../console/columns/policies.js';
+import { budgetShown, spentShown } from '../../../console/columns/policies.js';
 import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireAuditRecord, WireRequestEvent, WireToken } from '../../api/contract.js';
@@ -8,7 +8,7 @@ import { exact } from '../../api/formats.js';
 import { causeOf, causeOfState } from '../../api/request-outcome.js';
 import { ALL_FAILURES, REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
-import { Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
+import { BudgetUse, Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
 import { CellContent } from '../parts/cells.js';
 import { ConfirmLink, Link, useFrame } from '../parts/frame.js';
 import { CommandLine, Facts, SuccessNotice, Table } from '../parts/common.js';
@@ -151,7 +151,16 @@ function TokenFacts({ token }: { token: WireToken }) {
               <Cap used={token.request_count} cap={token.max_requests} />
             ),
         },
-        { name: 'Budget', value: budgetShown(token.budget) },
+        {
+          name: 'Budget',
+          value: (
+            <>
+              {token.budget && `${budgetShown(token.budget)}. `}
+              <BudgetUse spender={token} />
+            </>
+          ),
+        },
+        { name: 'Spent', value: spentShown(token) },
         { name: 'Cache hits', value: exact(token.cache_hit_count) },
         ...TOKEN_LINES.filter(({ id }) => id !== 'id').map((column) => ({
           name: column.title,

@@ -53,8 +53,8 @@ const SORTS = [
   ['last_used_at', 'last used last'],
   ['-request_count', 'most requests first'],
   ['request_count', 'fewest requests first'],
-  ['-spent', 'most money first'],
-  ['spent', 'least money first'],
+  ['-spent', 'most spent first'],
+  ['spent', 'least spent first'],
   ['name', 'by name'],
   ['-name', 'by name, reversed'],
 ] as const satisfies readonly (readonly [TokenSortOrder, string])[];
@@ -93,7 +93,7 @@ const CREATED = [
 // The limit of the API.
 const MAX_ERRORS = 1_000_000;
 
-const MORE_FILTERS = ['expires_within', 'created', 'idle_over', 'errors_over', 'model', 'used_over'];
+const MORE_FILTERS = ['expires_within', 'created', 'idle_over', 'errors_over', 'model', 'used_over', 'left_under'];
 
 function TokensPage({ tokens, total, next, query, projects, box, refused }: TokensProps) {
   const isFiltered = [...query].some(([name, value]) => name !== 'sort' && name !== 'cursor' && value !== '');
@@ -208,6 +208,7 @@ function MoreFilters({ query }: { query: URLSearchParams }) {
         {select('created', 'Created', choicesWith(CREATED, given('created')))}
         {select('idle_over', 'Not used for', choicesWith(IDLE, given('idle_over')))}
         {input('used_over', 'Used more than, %', { type: 'number', min: 0, max: 100 })}
+        {input('left_under', 'Left of the budget, less than, %', { type: 'number', min: 0, max: 100 })}
         {input('errors_over', 'Failures, more than', { type: 'number', min: 0, max: MAX_ERRORS })}
         {input('model', 'Model, a part of its name', { type: 'text', maxLength: 200, spellCheck: false })}
       </div>

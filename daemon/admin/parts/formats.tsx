@@ -1,5 +1,6 @@
 /** Formatting of single values: states, times, numbers, names, links. */
 import { shortId, stateMark } from '../../../console/columns/cell-text.js';
+import { atLimitShown, budgetParts, partShown, type Spender } from '../../../console/columns/policies.js';
 import { counted, exact, relativeTime } from '../../api/formats.js';
 import { type Cost, costShown } from '../../api/money.js';
 import { Link, useFrame } from './frame.js';
@@ -104,6 +105,22 @@ export function Cap({ used, cap }: { used: number; cap: number }) {
     <span className="uses">
       {exact(used)} / {exact(cap)} <Meter share={share} label={`${Math.floor(share * 100)} % used`} />
     </span>
+  );
+}
+
+/** What may be spent, and how much of it is: a meter for each unit of the budget. */
+export function BudgetUse({ spender }: { spender: Spender }) {
+  const { budget } = spender;
+  if (budget === null) return <>none</>;
+  return (
+    <>
+      {budgetParts(spender).map((part) => (
+        <span className="uses" key={part.limit}>
+          {partShown(part, budget)} <Meter share={part.share} label={`${Math.floor(part.share * 100)} % spent`} />{' '}
+        </span>
+      ))}
+      <span className="faint">{`At the limit, ${atLimitShown(budget)}.`}</span>
+    </>
   );
 }
 

@@ -1,5 +1,5 @@
 /** Scenes: every screen and layer, with realistic and with hostile data. */
-import type { WireToken, WireTop, WireTopRow } from '../../../daemon/api/contract.js';
+import type { WireToken, WireTop, WireTopRow, WireUsageLine } from '../../../daemon/api/contract.js';
 import { INCIDENT_KINDS } from '../../../daemon/api/vocabulary.js';
 import { aTop, aTopRow } from '../../support/factories.js';
 import { NOTHING_SAVED } from '../../../tui/state/saved.js';
@@ -50,13 +50,20 @@ const BUDGETS: readonly WireToken['budget'][] = [
   { tokens: 5_000_000, period: 'day', mode: 'shadow' },
 ];
 
+/** Of a project and a model in the last days. */
+const costLine = (project: number, model: string, usd: string | null): WireUsageLine => {
+  const { project_id, project_name } = ofProject(PROJECTS[project]!);
+  const { hour: _, ...line } = usageLine(0, 100);
+  return { ...line, project_id, project_name, model, cost_usd: usd, unpriced_requests: usd === null ? 100 : 0 };
+};
+
 const STATES = ['active', 'rate_limited', 'revoked', 'expired', 'project_inactive'] as const;
 
 export const PROJECTS = [
   project(1, {
     name: 'web',
     budget: { usd: '500.00', tokens: 200_000_000, period: 'month', mode: 'hard' },
-    spent: { ...spentSince(-22 * 24 * 60), usd: '452.104512', reserved_usd: '1.25', tokens: 90_412_007 },
+    spent: { ...spentSince(-22 * 24 * 60), usd: '300.104512', reserved_usd: '1.25', tokens: 90_412_007 },
   }),
   project(2, { name: 'research' }),
   project(3, { name: 'batch', is_active: false, deactivated_at: at(-90) }),
@@ -122,7 +129,16 @@ function topOf(count: number, tokenAt: (number: number) => WireToken, fields: Pa
 const REALISTIC: Setting = {
   projects: PROJECTS,
   tokens: TOKENS,
-  usage: Array.from({ length: 20 }, (_, ago) => usageLine(ago, 40 + ago * 13, { errors: ago % 7 === 3 ? 4 : 0 })),
+  usage: Array.from({ length: 20 }, (_, ago) =>
+    usageLine(ago, 40 + ago * 13, { errors: ago % 7 === 3 ? 4 : 0, cost_usd: `${ago}.25` }),
+  ),
+  costs: [
+    costLine(0, 'gpt-5', '180.50'),
+    costLine(0, 'gpt-5-mini', '41.10'),
+    costLine(1, 'claude-sonnet-5', '61.034'),
+    costLine(1, 'local-llama', null),
+    costLine(2, 'local-llama', null),
+  ],
   audit: Array.from({ length: 50 }, (_, number) =>
     record(number, {
       ...ofToken(TOKENS[number % 4]!),

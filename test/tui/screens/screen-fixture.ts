@@ -45,6 +45,10 @@ export interface Setting {
   /** Null: the daemon is unreachable. */
   status?: WireStatus | null;
   usage?: readonly WireUsageLine[];
+  /** By project and model. */
+  costs?: readonly WireUsageLine[];
+  /** Tokens whose budgets are nearly spent. */
+  spenders?: readonly WireToken[];
   audit?: readonly WireAuditRecord[];
   events?: readonly WireEvent[];
   cache?: WireCache;
@@ -145,6 +149,10 @@ export class ScreenFixture {
       case 'tokens':
       case 'expiring':
         return page(tokens);
+      case 'costs':
+        return this.setting.costs ?? [];
+      case 'spenders':
+        return page(this.setting.spenders ?? []);
       case 'token':
         return tokens.find(({ id }) => id === request.id);
       case 'tokensOfSecret':

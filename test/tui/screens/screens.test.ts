@@ -92,6 +92,43 @@ describe('overview screen', () => {
     expect(left.join(' ')).to.contain('5,818 failures: 956 refused, 643 provider refused, 4,207 failed, 12 cut');
   });
 
+  it('says which project has cost most in the last days, and which model in it, at every size', () => {
+    for (const [columns, rows] of [
+      [80, 24],
+      [120, 40],
+      [200, 60],
+    ] as const) {
+      const it = scene({ tab: 'overview', columns, rows });
+      const text = screenText(it.state);
+      if (columns === 80) expect(text).to.contain('cost, 7 days $282.63+: web $221.60, gpt-5 $180.50');
+      else expect(text).to.match(/Cost, last 7 days: \$282\.63\+[^]*web +\$221\.60 +most gpt-5 \$180\.50/);
+      if (columns > 80) expect(text).to.match(/research +\$61\.03\+[^]*batch +unknown/);
+      it.press(...Array.from({ length: 14 }, () => 'j'));
+      expect(screenText(it.state)).to.match(/> *web +\$221\.60/);
+      expect(screenText(it.press('enter').state)).to.contain('overview › web');
+    }
+    const none = scene({ tab: 'overview', columns: 120, rows: 40, costs: [] });
+    expect(screenText(none.state)).to.contain('No costs.');
+  });
+
+  it('warns of budgets that are nearly spent, and opens whose they are', () => {
+    const budget = { usd: '25.00', period: 'month', mode: 'soft' } as const;
+    const spending = (name: string, usd: string, mode: 'soft' | 'shadow' = 'soft') => {
+      const { spent } = token(1);
+      return token(name.length, { name, budget: { ...budget, mode }, spent: { ...spent, usd } });
+    };
+    const spenders = [spending('intern', '25.01'), spending('bot', '20.00'), spending('trial', '26.00', 'shadow')];
+    const it = scene({ tab: 'overview', columns: 120, rows: 40, spenders });
+    const text = screenText(it.state);
+    expect(text).to.contain('Problems 3');
+    expect(text).to.match(/✗ token intern in \S+ +budget spent +\$25\.01 of \$25 this month \(100%\), \$0 left/);
+    expect(text).to.match(/▲ token bot in \S+ +budget nearly spent +\$20\.00 of \$25 this month \(80%\), \$5\.00 left/);
+    expect(text).to.match(/▲ token trial in[^]*nothing is refused in shadow mode/);
+    expect(text).to.contain('raise the budget, or wait until the next month (UTC)');
+    it.press('enter');
+    expect(it.state.views.at(-1)).to.include({ screen: 'token', id: spenders[0]!.id });
+  });
+
   it('says in one line that nothing is wrong, but not before it is known', () => {
     const it = scene({ tab: 'overview', columns: 80, rows: 24 });
     expect(screenText(it.state)).to.match(/\n +● Nothing is wrong *\n┌ Traffic/);

@@ -199,7 +199,7 @@ function holds({ state, effects, wakes }: Operator, before: State, step: string)
   for (const effect of effects) {
     if (effect.do !== 'change') continue;
     expect(before.target.isReadonly, 'read-only').to.equal(false);
-    const isOfDialog = layer(before)?.kind === 'dialog' && step === 'press enter';
+    const isOfDialog = layer(before)?.kind === 'dialog' && ['press enter', 'press ctrl+s'].includes(step);
     const { change } = effect;
     const isUndo = effect.reason === 'undo';
     const isBack = change.what === 'reactivate' && change.tokens.length === 1;
