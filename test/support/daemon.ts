@@ -11,7 +11,6 @@ import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/
 import { type ComposeOptions, type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
-import { readPriceFile } from '../../daemon/process/price-lists.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { createLog } from '../../daemon/process/log.js';
 import { readPriceFile } from '../../daemon/process/price-lists.js';
@@ -127,7 +126,6 @@ export async function startDaemon({
     databaseTimeouts,
     ...(redisCommandMs !== undefined && { redisCommandMs }),
     version: '0.1.0',
-    priceFile: readPriceFile(env?.PRICES_FILE ?? null),
     onEnded: (request) => {
       ended.push(request);
       inspect('record of a request', JSON.stringify(request));
