@@ -13,7 +13,6 @@ import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { createLog } from '../../daemon/process/log.js';
-import { readPriceFile } from '../../daemon/process/price-lists.js';
 import { openDatabase } from '../../daemon/store/databases.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { canary, canaryEncryptionKey } from './canaries.js';
