@@ -1,10 +1,16 @@
 import { expect } from 'chai';
+import { readShippedList } from '../../daemon/process/price-lists.js';
 import { canary } from '../support/canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
 import { llmp } from './captured.js';
 import { answerJson, refuse, responds, type StandIn, startStandIn } from './stand-in.js';
 
 const HOUR_MS = 3_600_000;
+
+function shippedPrices() {
+  const { source, date, sha256 } = readShippedList();
+  return { source, date, sha256 };
+}
 
 describe('llmp status', () => {
   let stopping: (() => Promise<void>)[] = [];
@@ -52,6 +58,7 @@ describe('llmp status', () => {
         projects: { active: 1, all: 2 },
         tokens: { active: 3, expired: 1, revoked: 1, rate_limited: 0, project_inactive: 2 },
         requests: { in_flight: 0, per_second: 0, errors_per_second: 0 },
+        prices: { shipped: shippedPrices(), file: null },
         cache: { backend: 'off', hit_ratio: null },
         upstream: { p50_ms: null, p95_ms: null },
         workers: [],

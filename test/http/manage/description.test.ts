@@ -136,7 +136,9 @@ describe('the description of the management API', () => {
       const names = queryOf(operation).map(({ name }) => name);
       const target = path.replace('{id}', ID);
       for (const name of [...names, 'unheard_of']) {
-        const answer = await daemon.manage(method.toUpperCase(), `${target}?${name}=`);
+        const others = queryOf(operation).filter((other) => other.required && other.name !== name);
+        const more = others.map((other) => `&${other.name}=${String(other.example)}`).join('');
+        const answer = await daemon.manage(method.toUpperCase(), `${target}?${name}=${more}`);
         expect(answer.status, `${method} ${path}?${name}`).to.equal(400);
         const isUnknown = (answer.body as { error: string }).error === `unknown query parameter: ${name}`;
         expect(isUnknown, `${method} ${path}?${name}`).to.equal(name === 'unheard_of');
