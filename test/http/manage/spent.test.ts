@@ -35,7 +35,7 @@ describe('what was spent', () => {
     purses.charge(purses.of(id), admittedAtMs, { nano, tokens }, null);
   };
 
-  it('is nothing since the creation at first', async () => {
+  it('is nothing since the creation at first', () => {
     const nothing = { usd: '0.00', tokens: 0, reserved_usd: '0.00', unpriced_requests: 0 };
     expect(token.spent).to.deep.equal({ ...nothing, since: token.created_at });
     expect(project.spent).to.deep.equal({ ...nothing, since: project.created_at });
