@@ -26,7 +26,7 @@ const BUDGET_NANO = 2_000_000_000;
 const CHAT = JSON.stringify({
   model: 'gpt-4o-mini',
   messages: [{ role: 'user', content: 'x'.repeat(PROMPT_TOKENS) }],
-  max_completion_tokens: COMPLETION_TOKENS,
+  max_tokens: COMPLETION_TOKENS,
 });
 
 const setups: { name: string; kind: ServerKind | null; count: number; workers: number }[] = [

@@ -86,6 +86,8 @@ export interface DayCharges extends Amount {
 export interface PurseWaiter {
   needed: Amount;
   budget: PurseBudget;
+  /** Whether a tick has asked for it. */
+  isAsked: boolean;
   resolve: (result: 'granted' | 'exhausted' | 'reserved') => void;
   reject: (reason: Error) => void;
 }

@@ -123,7 +123,7 @@ export class Purses implements PurseKeeper {
       return Promise.resolve('reserved');
     }
     return new Promise((resolve, reject) => {
-      (purse.waiters ??= []).push({ needed, budget, resolve, reject });
+      (purse.waiters ??= []).push({ needed, budget, isAsked: false, resolve, reject });
       if (purse.cancelRetry !== null) return;
       const yieldsForMs = purse.yieldsUntilMs - this.#monotonic;
       if (yieldsForMs > 0) this.#requestAfter(purse, yieldsForMs);
@@ -276,7 +276,9 @@ export class Purses implements PurseKeeper {
     const free = { nano: purse.lease?.freeNano ?? 0, tokens: purse.lease?.freeTokens ?? 0 };
     const sum = { nano: 0, tokens: 0 };
     const smallest = { nano: Infinity, tokens: Infinity };
-    for (const { needed, budget } of waiters ?? []) {
+    for (const waiter of waiters ?? []) {
+      const { needed, budget } = waiter;
+      waiter.isAsked = true;
       sum.nano += needed.nano;
       sum.tokens += needed.tokens;
       const least = budget.mode === 'soft' ? neededOf({ nano: 0, tokens: 0 }, budget) : needed;
@@ -419,6 +421,7 @@ export class Purses implements PurseKeeper {
     const waiters = purse.waiters ?? [];
     const left = { nano: lease?.freeNano ?? 0, tokens: lease?.freeTokens ?? 0 };
     const waiting: PurseWaiter[] = [];
+    const later: PurseWaiter[] = [];
     const nowMs = this.#options.clock.now();
     for (const waiter of waiters) {
       const { needed, budget } = waiter;
@@ -428,6 +431,8 @@ export class Purses implements PurseKeeper {
         left.tokens = Math.max(0, left.tokens - needed.tokens);
         waiter.resolve('granted');
       } else if (isKnownToExceed(purse, needed, budget, nowMs)) waiter.resolve('exhausted');
+      // It came during the tick, and the database had all that the tick asked for.
+      else if (!waiter.isAsked && lease?.isShort === false) later.push(waiter);
       else if (isHeldElsewhere || !counts || !haveSameTerms(counts, budget)) waiting.push(waiter);
       else {
         purse.refused = { ...needed, untilMs: this.#monotonic + REFUSED_FOR_MS };
@@ -437,6 +442,9 @@ export class Purses implements PurseKeeper {
     purse.waiters = waiting.length > 0 ? waiting : null;
     if (waiting.length > 0) this.#contend(purse);
     else purse.contendingSinceMs = null;
+    if (later.length === 0) return;
+    purse.waiters = [...(purse.waiters ?? []), ...later];
+    this.tend(purse, true);
   }
 
   /** Asks other instances, and tries again after a short pause, for a while. Meanwhile a changed budget becomes known here, too. */

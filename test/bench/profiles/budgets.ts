@@ -2,12 +2,15 @@
 import type { Budget } from '../../../daemon/api/vocabulary.js';
 import { startProvider } from '../baselines.js';
 import { startDaemon } from '../daemon.js';
+import { CHAT } from '../requests.js';
 import { compare, idleWarning, ratio, rowsOf } from '../rounds.js';
 import type { Bench, Report } from '../run.js';
 
 const WITHOUT = 'without a budget';
 // More than any run spends.
 const PLENTY = { usd: '1000000.00', period: 'none' } as const;
+// A hard budget needs to know how long the response can be.
+const BOUNDED_CHAT = { ...CHAT, body: JSON.stringify({ ...(JSON.parse(CHAT.body ?? '') as object), max_tokens: 100 }) };
 const MODES = ['soft', 'hard'] as const satisfies readonly Budget['mode'][];
 const nameOf = (mode: Budget['mode']) => `with a ${mode} budget`;
 
@@ -15,7 +18,8 @@ export async function budgets(bench: Bench): Promise<Report> {
   const provider = await startProvider(bench);
   const measurable = async (name: string, budget: Budget | null) => {
     const service = await startDaemon(bench, provider.url);
-    return { name, service, target: await service.targetWithToken(0, { budget }) };
+    const target = await service.targetWithToken(0, { budget });
+    return { name, service, target: { ...target, asked: BOUNDED_CHAT } };
   };
   const services = [await measurable(WITHOUT, null)];
   for (const mode of MODES) services.push(await measurable(nameOf(mode), { ...PLENTY, mode }));
