@@ -119,7 +119,6 @@ export async function startDaemon({
   const daemon = await begin({
     settings,
     reloadable,
-    priceFile: readPriceFile(reloadable.pricesFile),
     log,
     clock,
     databaseTimeouts,

@@ -102,6 +102,7 @@ class Instance {
       onContention,
       onSpent: () => undefined,
       onRejoin: () => undefined,
+      onSpent: () => undefined,
     });
   }
 
