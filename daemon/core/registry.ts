@@ -1,7 +1,8 @@
 /** Registry of projects and tokens: commits each management change together with its number and its audit record. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
-import { type PurseCounts, type Spent, spentIn } from './budget/spending.js';
+import type { PurseCounts } from './budget/counts.js';
+import { type Spent, spentIn } from './budget/spending.js';
 import { auditRecord, type AuditSubject, type Caller, masked } from './audit.js';
 import type {
   Change,

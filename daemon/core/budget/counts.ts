@@ -1,7 +1,6 @@
 /** What the database knows of a purse: what was spent, and what is leased. Whole numbers: nano-USD, and model tokens. */
 import type { BudgetPeriod } from '../../api/vocabulary.js';
 import { endOf, startOf } from './period.js';
-import type { PurseCounts } from './spending.js';
 
 /** Whole numbers. */
 export interface Amount {
@@ -21,6 +20,26 @@ export interface PurseTerms {
 
 export const haveSameTerms = (one: PurseTerms, other: PurseTerms): boolean =>
   one.limitNano === other.limitNano && one.limitTokens === other.limitTokens && one.period === other.period;
+
+/** The counts of a token or project in the database, with or without a budget. */
+export interface PurseCounts {
+  lifeNano: number;
+  lifeTokens: number;
+  lifeUnpriced: number;
+  /** Starts of the month and the day that the counts are of. */
+  monthFromMs: number;
+  monthNano: number;
+  monthTokens: number;
+  monthUnpriced: number;
+  dayFromMs: number;
+  dayNano: number;
+  dayTokens: number;
+  dayUnpriced: number;
+  /** Start of the period that these are of, and what instances have reserved in it and not settled. */
+  leasedFromMs: number;
+  leasedNano: number;
+  leasedTokens: number;
+}
 
 /** A row of the database. Day and month are counted whatever the period is, so that a change of it resets nothing. */
 export interface PurseRow extends PurseCounts, PurseTerms {}

@@ -1,29 +1,9 @@
 /** What a token or project has spent in the period of its budget. */
 import { addedNano, nanoOf } from '../../api/money.js';
 import type { Budget } from '../../api/vocabulary.js';
-import { spendingIn } from './counts.js';
+import { type PurseCounts, spendingIn } from './counts.js';
 import { startOf } from './period.js';
 import type { Purse } from './purse.js';
-
-/** The counts of a token or project in the database, with or without a budget. */
-export interface PurseCounts {
-  lifeNano: number;
-  lifeTokens: number;
-  lifeUnpriced: number;
-  /** Starts of the month and the day that the counts are of. */
-  monthFromMs: number;
-  monthNano: number;
-  monthTokens: number;
-  monthUnpriced: number;
-  dayFromMs: number;
-  dayNano: number;
-  dayTokens: number;
-  dayUnpriced: number;
-  /** Start of the period that these are of, and what instances have reserved in it and not settled. */
-  leasedFromMs: number;
-  leasedNano: number;
-  leasedTokens: number;
-}
 
 /** What was spent since a time. */
 export interface Spent {

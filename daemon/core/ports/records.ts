@@ -9,7 +9,7 @@ import type {
   UpstreamAuth,
 } from '../../api/vocabulary.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
-import type { PurseCounts } from '../budget/spending.js';
+import type { PurseCounts } from '../budget/counts.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
 export type ChangeKind =

@@ -1,8 +1,8 @@
 /** What tokens and projects have spent, and the amounts of their budgets. Each has a row with its ID, written in the transaction of the change. */
 import type { Budget } from '../../api/vocabulary.js';
-import { type Amount, currentStart } from '../../core/budget/counts.js';
+import { type Amount, currentStart, type PurseCounts } from '../../core/budget/counts.js';
 import { startOf } from '../../core/budget/period.js';
-import { type PurseCounts, purseLimits } from '../../core/budget/spending.js';
+import { purseLimits } from '../../core/budget/spending.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { lockedCounts } from './purse-leases.js';
 import { PURSE, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns, PURSES } from './tables.js';

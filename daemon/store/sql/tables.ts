@@ -5,8 +5,7 @@
  */
 import type { BudgetPeriod } from '../../api/vocabulary.js';
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
-import type { PurseRow } from '../../core/budget/counts.js';
-import type { PurseCounts } from '../../core/budget/spending.js';
+import type { PurseCounts, PurseRow } from '../../core/budget/counts.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
