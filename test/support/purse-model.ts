@@ -102,7 +102,6 @@ class Instance {
       onContention,
       onSpent: () => undefined,
       onRejoin: () => undefined,
-      onSpent: () => undefined,
     });
   }
 

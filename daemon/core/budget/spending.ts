@@ -3,6 +3,8 @@ import { addedNano, nanoOf } from '../../api/money.js';
 import type { Budget } from '../../api/vocabulary.js';
 import { type PurseCounts, spendingIn } from './counts.js';
 import { startOf } from './period.js';
+
+export type { PurseCounts } from './counts.js';
 import type { Purse } from './purse.js';
 
 /** What was spent since a time. */
