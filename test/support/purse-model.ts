@@ -100,7 +100,6 @@ class Instance {
       instanceId: this.id,
       onContact: () => undefined,
       onContention,
-      onSpent: () => undefined,
       onRejoin: () => undefined,
     });
   }

@@ -153,9 +153,9 @@ function parsed(body: Buffer): Document | Boundless {
 
 // ---- the model
 
-/** They search, run tools or other models, or answer with more than text, at prices of their own. */
+/** They search, run tools or other models, choose a faster provider, or answer with more than text, at prices of their own. */
 const RUNS_MORE =
-  /search|deep-research|sonar|compound|multi-agent|:online|@preset|router|(?:^|\/)auto$|image|audio|realtime|-tts|-live/i;
+  /search|deep-research|sonar|compound|multi-agent|:(?:online|nitro|exacto)|@preset|router|(?:^|\/)auto$|image|audio|realtime|-tts|-live/i;
 
 const MAX_MODEL_LENGTH = 200;
 const GOOGLE_PREFIX = 'models/';

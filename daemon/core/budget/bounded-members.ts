@@ -314,7 +314,13 @@ export const MESSAGES = object({
   messages: listOf(object({ role: plain, content: textOr(listOf(BLOCKS)) })),
   system: textOr(listOf(typed('a content block of type', { text: TEXT_BLOCK }))),
   tools: toolsOf(typed('a tool of type', { custom: TOOL }, object(TOOL))),
-  thinking: object(allOf('type budget_tokens display')),
+  thinking: object({
+    ...allOf('type display'),
+    budget_tokens: (value, reading) => {
+      if (typeof value !== 'number') reading.refuse('budget_tokens is not a number');
+      reading.pass(value);
+    },
+  }),
   output_config: object({ effort: plain, format: data }),
   output_format: data,
   service_tier: tier,
