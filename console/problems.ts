@@ -10,7 +10,7 @@ import type {
 import { counted, exact } from '../daemon/api/formats.js';
 import type { BudgetPeriod } from '../daemon/api/vocabulary.js';
 import { shortId } from './columns/cell-text.js';
-import { budgetParts, NEARLY_SPENT, partShown, type Spender } from './columns/policies.js';
+import { budgetParts, NEARLY_SPENT, type Spender, useShown } from './columns/policies.js';
 
 export interface Problem {
   /** Unique, and the same as long as the problem exists. */
@@ -119,7 +119,7 @@ function budgetProblem(spender: Spender, subject: string, of: NonNullable<Proble
       isFailure: isSpent && !isShadow,
       subject,
       why: isSpent ? 'budget spent' : 'budget nearly spent',
-      extent: partShown(part, budget),
+      extent: useShown(part, budget),
       remedy: isShadow ? 'nothing is refused in shadow mode' : `raise the budget${WAIT[budget.period]}`,
       incident: null,
       of,

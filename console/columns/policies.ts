@@ -142,9 +142,13 @@ export function budgetParts({ budget, spent }: Spender): BudgetPart[] {
   return parts.sort((one, other) => other.share - one.share);
 }
 
+/** Such as `$12.35 of $25 this month (49%)`. */
+export const useShown = ({ spent, limit, share }: BudgetPart, { period }: Pick<Budget, 'period'>): string =>
+  `${spent} of ${limit}${PERIOD_NAMES[period]} (${Math.floor(share * 100)}%)`;
+
 /** Such as `$12.35 of $25 this month (49%), $12.65 left`. */
-export const partShown = ({ spent, limit, left, share }: BudgetPart, { period }: Pick<Budget, 'period'>): string =>
-  `${spent} of ${limit}${PERIOD_NAMES[period]} (${Math.floor(share * 100)}%), ${left} left`;
+export const partShown = (part: BudgetPart, budget: Pick<Budget, 'period'>): string =>
+  `${useShown(part, budget)}, ${part.left} left`;
 
 /** From this share on a budget is nearly spent. */
 export const NEARLY_SPENT = 0.8;

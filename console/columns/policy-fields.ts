@@ -94,7 +94,7 @@ export const POLICY_FIELDS = {
   budget_usd: { label: 'Budget, USD', hint: 'such as 20; empty: no limit', of: 'budget', kind: BUDGET_USD },
   budget_tokens: {
     label: 'Budget, tokens',
-    hint: 'of models; empty: no limit',
+    hint: 'model tokens; empty: no limit',
     of: 'budget',
     kind: BUDGET_TOKENS,
   },

@@ -1,7 +1,7 @@
 import { counted, exact } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
-import { allowShown, budgetShown, limitsShown, spentShown } from '../../../console/columns/policies.js';
+import { allowShown, limitsShown, spentShown } from '../../../console/columns/policies.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import {
@@ -120,7 +120,6 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           name: 'Budget',
           value: (
             <>
-              {project.budget && `${budgetShown(project.budget)}. `}
               <BudgetUse spender={project} /> <Link to={`projects/${project.id}/budget`}>Change budget</Link>
             </>
           ),

@@ -1,5 +1,5 @@
 import { shortId } from '../../../console/columns/cell-text.js';
-import { budgetShown, spentShown } from '../../../console/columns/policies.js';
+import { spentShown } from '../../../console/columns/policies.js';
 import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireAuditRecord, WireRequestEvent, WireToken } from '../../api/contract.js';
@@ -151,15 +151,7 @@ function TokenFacts({ token }: { token: WireToken }) {
               <Cap used={token.request_count} cap={token.max_requests} />
             ),
         },
-        {
-          name: 'Budget',
-          value: (
-            <>
-              {token.budget && `${budgetShown(token.budget)}. `}
-              <BudgetUse spender={token} />
-            </>
-          ),
-        },
+        { name: 'Budget', value: <BudgetUse spender={token} /> },
         { name: 'Spent', value: spentShown(token) },
         { name: 'Cache hits', value: exact(token.cache_hit_count) },
         ...TOKEN_LINES.filter(({ id }) => id !== 'id').map((column) => ({

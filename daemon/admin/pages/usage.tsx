@@ -8,6 +8,7 @@ import {
   type UsageSums,
 } from '../../../console/columns/usage.js';
 import { counted } from '../../api/formats.js';
+import { costShown } from '../../api/money.js';
 import type { UsageQuery, WireUsageLine } from '../../api/contract.js';
 import { spanMs, type UsageDimension } from '../../api/vocabulary.js';
 import { exported } from '../export.js';
@@ -117,7 +118,7 @@ function UsagePage(props: UsageProps) {
             <div className="section-head">
               <h2 id="lines-title">By {GROUPINGS.find(([value]) => value === by.join())?.[1]}</h2>
               <p className="faint">
-                {counted(total, 'row')}, {counted(sums.requests, 'request')}
+                {counted(total, 'row')}, {counted(sums.requests, 'request')}, cost {costShown(sums)}
               </p>
               <Exports to="usage/export" query={query} />
             </div>

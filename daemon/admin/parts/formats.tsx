@@ -1,6 +1,6 @@
 /** Formatting of single values: states, times, numbers, names, links. */
 import { shortId, stateMark } from '../../../console/columns/cell-text.js';
-import { atLimitShown, budgetParts, partShown, type Spender } from '../../../console/columns/policies.js';
+import { atLimitShown, budgetParts, budgetShown, partShown, type Spender } from '../../../console/columns/policies.js';
 import { counted, exact, relativeTime } from '../../api/formats.js';
 import { type Cost, costShown } from '../../api/money.js';
 import { Link, useFrame } from './frame.js';
@@ -108,18 +108,19 @@ export function Cap({ used, cap }: { used: number; cap: number }) {
   );
 }
 
-/** What may be spent, and how much of it is: a meter for each unit of the budget. */
+/** What may be spent, how much of it is, with a meter for each unit of the budget, and what happens at the limit. */
 export function BudgetUse({ spender }: { spender: Spender }) {
   const { budget } = spender;
   if (budget === null) return <>none</>;
   return (
     <>
+      <span className="line">{`${capitalized(budgetShown(budget))}.`}</span>
       {budgetParts(spender).map((part) => (
-        <span className="uses" key={part.limit}>
-          {partShown(part, budget)} <Meter share={part.share} label={`${Math.floor(part.share * 100)} % spent`} />{' '}
+        <span className="line" key={part.limit}>
+          {partShown(part, budget)} <Meter share={part.share} label={`${Math.floor(part.share * 100)} % spent`} />
         </span>
       ))}
-      <span className="faint">{`At the limit, ${atLimitShown(budget)}.`}</span>
+      <span className="line faint">{`At the limit, ${atLimitShown(budget)}.`}</span>
     </>
   );
 }

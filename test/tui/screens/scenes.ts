@@ -53,8 +53,14 @@ const BUDGETS: readonly WireToken['budget'][] = [
 /** Of a project and a model in the last days. */
 const costLine = (project: number, model: string, usd: string | null): WireUsageLine => {
   const { project_id, project_name } = ofProject(PROJECTS[project]!);
-  const { hour: _, ...line } = usageLine(0, 100);
-  return { ...line, project_id, project_name, model, cost_usd: usd, unpriced_requests: usd === null ? 100 : 0 };
+  return {
+    ...usageLine(0, 100, { hour: undefined }),
+    project_id,
+    project_name,
+    model,
+    cost_usd: usd,
+    unpriced_requests: usd === null ? 100 : 0,
+  };
 };
 
 const STATES = ['active', 'rate_limited', 'revoked', 'expired', 'project_inactive'] as const;

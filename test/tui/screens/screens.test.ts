@@ -121,8 +121,8 @@ describe('overview screen', () => {
     const it = scene({ tab: 'overview', columns: 120, rows: 40, spenders });
     const text = screenText(it.state);
     expect(text).to.contain('Problems 3');
-    expect(text).to.match(/✗ token intern in \S+ +budget spent +\$25\.01 of \$25 this month \(100%\), \$0 left/);
-    expect(text).to.match(/▲ token bot in \S+ +budget nearly spent +\$20\.00 of \$25 this month \(80%\), \$5\.00 left/);
+    expect(text).to.match(/✗ token intern in \S+ +budget spent +\$25\.01 of \$25 this month \(100%\) /);
+    expect(text).to.match(/▲ token bot in \S+ +budget nearly spent +\$20\.00 of \$25 this month \(80%\) /);
     expect(text).to.match(/▲ token trial in[^]*nothing is refused in shadow mode/);
     expect(text).to.contain('raise the budget, or wait until the next month (UTC)');
     it.press('enter');
