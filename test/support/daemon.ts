@@ -11,6 +11,7 @@ import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/
 import { type ComposeOptions, type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
+import { readPriceFile } from '../../daemon/process/price-lists.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { createLog } from '../../daemon/process/log.js';
 import { openDatabase } from '../../daemon/store/databases.js';
