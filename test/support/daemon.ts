@@ -120,6 +120,7 @@ export async function startDaemon({
   const daemon = await begin({
     settings,
     reloadable,
+    priceFile: readPriceFile(reloadable.pricesFile),
     log,
     clock,
     databaseTimeouts,
