@@ -1,7 +1,6 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
 import type { MissingUsage, Policies, UpstreamAuth } from '../../api/vocabulary.js';
-import type { Amount, Grant, PurseRow, PurseTake, Spending } from '../budget/counts.js';
-import type { PurseCounts } from '../budget/spending.js';
+import type { Amount, Grant, PurseCounts, PurseRow, PurseTake, Spending } from '../budget/counts.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */

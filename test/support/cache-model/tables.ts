@@ -1,7 +1,7 @@
 /** The database's rows of projects, tokens and their counts. */
 import { NO_POLICIES } from '../../../daemon/api/vocabulary.js';
 import { digestOf, mintSecret } from '../../../daemon/core/token.js';
-import type { PurseCounts } from '../../../daemon/core/budget/spending.js';
+import type { PurseCounts } from '../../../daemon/core/budget/counts.js';
 import type { KnownToken, Ledger, TickReport, Tick, TokenLookup } from '../../../daemon/core/ports.js';
 import { canary } from '../canaries.js';
 import { aToken } from '../factories.js';
