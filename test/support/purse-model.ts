@@ -100,6 +100,7 @@ class Instance {
       instanceId: this.id,
       onContact: () => undefined,
       onContention,
+      onSpent: () => undefined,
       onRejoin: () => undefined,
     });
   }
