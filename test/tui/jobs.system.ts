@@ -1,7 +1,8 @@
 /** The jobs that operators open the terminal UI for, with the number of keys that each takes: 5,000 tokens in a dozen projects, and traffic. */
 import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ManagementClient } from '../../daemon/api/client.js';
 import { MANAGEMENT_TOKEN } from '../support/daemon.js';
@@ -19,6 +20,13 @@ const EVERY_MS = 100;
 const BROKEN_MODEL = 'gpt-broken';
 /** In turn: the model that is requested most is not the one with the most tokens. */
 const MODELS = [BROKEN_MODEL, 'gpt-mini', 'gpt-mini', 'gpt-large'];
+/** US dollars per million model tokens. The broken model has no price. */
+const PRICES = {
+  prices: [
+    { model: 'gpt-large', input: '10', output: '30000' },
+    { model: 'gpt-mini', input: '1', output: '2' },
+  ],
+};
 const NEW_KEY = 'sk-new-provider-key-of-the-jobs';
 /** A narrow bar of screens shows the digits only. */
 const DIGITS = { Overview: '1', Tokens: '2', Projects: '3', Audit: '4', Events: '6', Top: '7' } as const;
@@ -30,6 +38,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
   let provider: Provider;
   let traffic: NodeJS.Timeout | undefined;
   let client: ManagementClient;
+  let folder: string;
 
   before(async function () {
     if (WITHOUT_TMUX) this.skip();
@@ -40,7 +49,10 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
       if (model === BROKEN_MODEL) res.socket?.destroy();
       else json(res, 200, completion(model, 'word', { prompt: 10, completion: model === 'gpt-large' ? 500 : 2 }));
     };
-    stage = await TerminalFixture.open({ UPSTREAM_BASE_URL: provider.url });
+    folder = mkdtempSync(join(tmpdir(), 'llmp-jobs-'));
+    const prices = join(folder, 'prices.json');
+    writeFileSync(prices, JSON.stringify(PRICES));
+    stage = await TerminalFixture.open({ UPSTREAM_BASE_URL: provider.url, PRICES_FILE: prices });
     for (const name of PROJECTS) await stage.project(name);
     await stage.kill();
     await makeTokens(stage.database, TOKENS);
@@ -78,6 +90,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
     if (WITHOUT_TMUX) return;
     await stage.close();
     await provider.stop();
+    rmSync(folder, { recursive: true });
   });
 
   /** Counts the keys of one job, from the overview. */
@@ -149,6 +162,40 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await job.press('m');
         expect(job.keys).to.be.at.most(3);
         await terminal.shows(/Models, last hour[^]*> *gpt-large +web[^]*gpt-mini +web/, WITHIN_MS);
+      });
+
+      it('which project cost most this week, and which model in it: no key on the overview', async () => {
+        const most = String.raw`web +\$[\d.,]+\+?`;
+        const shown =
+          columns < 90
+            ? new RegExp(`cost, 7 days \\$[\\d.,]+\\+?: ${most}, gpt-large \\$`)
+            : new RegExp(`Cost, last 7 days: \\$[\\d.,]+\\+?[^]*${most} +most gpt-large \\$`);
+        await terminal.shows(shown, 2 * WITHIN_MS);
+        const job = await new Job(terminal).goTo('Top');
+        await job.press('o', '$');
+        expect(job.keys, 'today').to.be.at.most(4);
+        await terminal.shows(/Projects, last hour[^]*COST ▼[^]*> *web .*\$/, WITHIN_MS);
+      });
+
+      it('cap somebody at 20 dollars, from the row: 4 keys with the sum, and what happens then: 1 key', async () => {
+        await new Job(terminal).goTo('Tokens');
+        await terminal.type('/working-client');
+        await terminal.press('Enter');
+        await terminal.shows(/> .*working-client/, WITHIN_MS);
+        const job = await new Job(terminal).press('$');
+        await terminal.shows(/What token working-client may spend/, WITHIN_MS);
+        await job.press('2', '0', 'C-s');
+        expect(job.keys).to.be.at.most(4);
+        await terminal.shows(/Changed what working-client may spend/, WITHIN_MS);
+        const [token] = (await client.tokens({ q: 'working-client' })).items;
+        expect(token?.budget).to.deep.equal({ usd: '20.00', period: 'none', mode: 'soft' });
+        const question = await new Job(terminal).press('$');
+        expect(question.keys).to.be.at.most(4);
+        await terminal.shows(/At the limit new requests are refused with 402/, WITHIN_MS);
+        await terminal.press('Escape', 'Enter');
+        await terminal.shows(/budget +\S* +\$[\d.]+\+? of \$20 \(\d+%\), \$[\d.]+ left, soft/, WITHIN_MS);
+        await terminal.press('u');
+        await terminal.shows(/budget +none/, WITHIN_MS);
       });
 
       it('who revoked a token, and why: 6 keys', async () => {
