@@ -80,16 +80,16 @@ describe('llmp events list', function () {
 
   it('shows a table with names, and says if nothing matches', async () => {
     const { out } = await list('--code request_limit_reached', { terminal: 160 });
-    expect(out).to.match(/^TIME +STATUS +WHY +TOKEN +PROJECT +MODEL +DURATION +CACHE +REQUEST$/m);
-    expect(out).to.match(/ 429 +cap spent +nightly tests +project \d+ +\d+ ms +miss +GET \/v1\/models/);
+    expect(out).to.match(/^TIME +STATUS +WHY +TOKEN +PROJECT +MODEL +COST +DURATION +CACHE +REQUEST$/m);
+    expect(out).to.match(/ 429 +cap spent +nightly tests +project \d+ +\$0 +\d+ ms +miss +GET \/v1\/models/);
     expect((await list('--took-over 60s', { terminal: 80 })).err).to.contain('No matching events.');
   });
 
   it('has the error and the names as the last fields of CSV', async () => {
     const { out } = await list('--code request_limit_reached -o csv');
     const [titles = '', row = ''] = out.split('\r\n');
-    expect(titles).to.match(/,id,token_name,project_name,error,user$/);
-    expect(row).to.match(/,"nightly tests","project \d+","token request limit reached: ask for another token",$/);
+    expect(titles).to.match(/,id,token_name,project_name,error,user,cost_usd$/);
+    expect(row).to.match(/,"nightly tests","project \d+","token request limit reached: ask for another token",,0\.00$/);
   });
 });
 
