@@ -8,6 +8,7 @@ import { DAY_MS, HOUR_MS } from '../../daemon/core/usage.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
 import { UPSTREAM_KEY } from '../support/daemon.js';
 import { aUsageRow } from '../support/factories.js';
+import { ADD_PURSES } from '../support/many-tokens.js';
 import { COMPLETION_TOKENS, each, PROMPT_TOKENS, type System } from './system.js';
 
 const PROJECTS = 104;
@@ -148,6 +149,7 @@ async function addTokens(system: System, projects: readonly WireProject[], nowMs
      VALUES ${rows.join(', ')}`,
     { yes: true },
   );
+  await system.write(ADD_PURSES);
 }
 
 const hourOf = (ms: number) => ms - (ms % HOUR_MS);

@@ -7,6 +7,10 @@ const DAY_MS = 86_400_000;
 const COLUMNS =
   'id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated';
 
+/** SQL for the purses of tokens that were inserted without one. */
+export const ADD_PURSES = `INSERT INTO purses (id, created_at, period) SELECT t.id, t.created_at, 'none' FROM tokens t
+  WHERE NOT EXISTS (SELECT 1 FROM purses u WHERE u.id = t.id)`;
+
 interface MadeTokens {
   projectId?: string;
   secrets?: readonly string[];
@@ -53,6 +57,7 @@ export async function makeTokens(
         },
       );
     }
+    await tx.execute(ADD_PURSES);
   });
   await stores.close();
 }

@@ -4,6 +4,7 @@ import { digestOf, mintSecret } from '../../../daemon/core/token.js';
 import { canaryEncryptionKey } from '../../support/canaries.js';
 import { DatabaseServer, WITHOUT } from '../../support/database-servers.js';
 import { startDaemon, type TestDaemon } from '../../support/daemon.js';
+import { ADD_PURSES } from '../../support/many-tokens.js';
 import { startProvider } from '../../support/provider.js';
 import type { Figure } from '../figures.js';
 import { Failure } from '../processes.js';
@@ -81,6 +82,7 @@ async function makeTokens({ daemon }: TestDaemon, projects: readonly WireProject
       ),
     );
   }
+  await database.transact((tx) => tx.execute(ADD_PURSES));
   // As the server does itself a minute later.
-  await (await database.loadSequelize()).query('VACUUM ANALYZE tokens');
+  await (await database.loadSequelize()).query('VACUUM ANALYZE tokens, purses');
 }

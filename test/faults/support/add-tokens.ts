@@ -1,4 +1,5 @@
 import type { TestDaemon } from '../../support/daemon.js';
+import { ADD_PURSES } from '../../support/many-tokens.js';
 import { write } from '../../support/management.js';
 
 /**
@@ -6,13 +7,13 @@ import { write } from '../../support/management.js';
  *
  * @param modelsKey SQL for the key of the list of models of the token `i`.
  */
-export function addTokens(
+export async function addTokens(
   daemon: TestDaemon,
   projectId: string,
   count: number,
   { modelsKey = "''" } = {},
 ): Promise<number> {
-  return write(
+  const added = await write(
     daemon,
     `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $count)
      INSERT INTO tokens (id, digest, project_id, name, name_folded, is_active, expires_at, created_at, max_requests, models_key, obfuscated)
@@ -20,4 +21,6 @@ export function addTokens(
        ${modelsKey}, 'sk-wt-0000…0000' FROM n`,
     { count, projectId },
   );
+  await write(daemon, ADD_PURSES);
+  return added;
 }

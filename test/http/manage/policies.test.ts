@@ -228,6 +228,41 @@ describe('policies', () => {
     }
   });
 
+  it('select tokens: by a budget, what was spent, and what is left', async () => {
+    const names = async (query: string) =>
+      (await bodyOf<WireToken[]>(daemon.manage('GET', `/manage/tokens?${query}`))).map(({ name }) => name);
+    await daemon.createToken(project.id, { name: 'free' });
+    const { id } = await daemon.createToken(project.id, { name: 'paid', budget: { usd: '2', mode: 'hard' } });
+    const { purses } = daemon.daemon.admission;
+    purses.charge(purses.of(id), daemon.clock.now(), { nano: 1_900_000_000, tokens: 9 }, null);
+    for (const query of [
+      'budget=yes',
+      'budget=hard',
+      'spent_over=1.899999999',
+      'spent_over=0&spent_under=1.900000001',
+      'left_under=6',
+      'left_over=4&left_under=6',
+    ]) {
+      expect(await names(query), query).to.deep.equal(['paid']);
+    }
+    expect(await names('budget=no')).to.deep.equal(['free']);
+    expect(await names('spent_under=1.9')).to.deep.equal(['free']);
+    expect(await names('budget=soft')).to.deep.equal([]);
+    expect(await names('sort=-spent')).to.deep.equal(['paid', 'free']);
+    expect(await names('sort=spent')).to.deep.equal(['free', 'paid']);
+    for (const [query, field] of [
+      ['budget=firm', 'budget'],
+      ['spent_over=-1', 'spent_over'],
+      ['spent_over=1e3', 'spent_over'],
+      ['spent_under=9000001', 'spent_under'],
+      ['left_under=101', 'left_under'],
+    ]) {
+      expect(problemOf(await daemon.manage('GET', `/manage/tokens?${query}`), 400, 'invalid_request')).to.match(
+        new RegExp(`^${field} must be`),
+      );
+    }
+  });
+
   it('do not take a secret for the name of a model', async () => {
     const { token } = await both();
     const refused = await daemon.manage('PATCH', token, { allow: { models: [`sk-${'a1b2'.repeat(6)}`] } });
