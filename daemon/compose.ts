@@ -154,7 +154,10 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,
     apply(next, prices) {
       live.current = next;
-      if (prices !== undefined) core.costs.replaceFile(prices);
+      if (prices !== undefined && prices?.sha256 !== core.costs.lists.file?.sha256) {
+        core.costs.replaceFile(prices);
+        if (!link) core.notePrices();
+      }
       workers?.reload(prices);
     },
     status: management.status,

@@ -165,6 +165,15 @@ async function createChanges(schema: Schema): Promise<void> {
   const { text, id } = columnsFor(schema);
   await schema.createTable('change_seq', { id: { type: DataTypes.INTEGER, primaryKey: true }, seq: count });
   await schema.run('INSERT INTO change_seq (id, seq) SELECT 1, 0 WHERE NOT EXISTS (SELECT id FROM change_seq)');
+  // Of the last change of prices; '' if there was none. The hashes are SHA-256.
+  await schema.createTable('prices_in_force', {
+    id: { type: DataTypes.INTEGER, primaryKey: true },
+    shipped: text(64),
+    file: text(64),
+  });
+  await schema.run(
+    "INSERT INTO prices_in_force (id, shipped, file) SELECT 1, '', '' WHERE NOT EXISTS (SELECT id FROM prices_in_force)",
+  );
   await schema.createTable('changes', {
     seq: { type: DataTypes.BIGINT, primaryKey: true },
     kind: text(32),

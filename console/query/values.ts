@@ -57,6 +57,7 @@ const ACTIONS: Record<AuditAction, string> = {
   'project.delete_refused': 'deleting a project was refused',
   'cache.purge': 'cached responses were purged',
   'migrations.up': 'the database was migrated',
+  'prices.change': 'other prices are in force',
   'management.denied': 'a wrong management token was used',
   'admin.login': 'a log-in to the Admin UI',
   'admin.logout': 'a log-out of the Admin UI',

@@ -121,6 +121,7 @@ export const AUDIT_ACTIONS = [
   'project.delete_refused',
   'cache.purge',
   'migrations.up',
+  'prices.change',
   'management.denied',
   'admin.login',
   'admin.logout',

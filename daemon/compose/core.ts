@@ -48,6 +48,8 @@ export interface Core {
   batches: Batches;
   rateLimits: RateLimits;
   costs: Costs;
+  /** Records the prices that are in force, if they are others than before. */
+  notePrices: () => void;
   /** Where the limits of tokens and projects are counted. */
   limits: LimitStore;
   limiter: Limiter;
@@ -181,6 +183,12 @@ export async function buildCore(
     ofInstance,
   });
 
+  /** Nobody waits for it: while the database is unavailable, the next start records it. */
+  const notePrices = () => {
+    registry.recordPrices(costs.lists).catch((error: unknown) => {
+      log.warn('cannot record which prices are in force', { error });
+    });
+  };
   const pingDatabase = async () => {
     await database.prioritySelect('SELECT 1');
   };
@@ -202,6 +210,9 @@ export async function buildCore(
       sharedLimits?.begin();
       await auditFiles.begin();
       if (!link) usage.begin(); // The primary counts the usage.
+    },
+    onServing() {
+      if (!link) notePrices();
     },
     ping: pingDatabase,
     onFatal: (error) => {
@@ -231,6 +242,7 @@ export async function buildCore(
     batches,
     rateLimits,
     costs,
+    notePrices,
     limits,
     limiter,
     sharedLimits,

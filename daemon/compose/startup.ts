@@ -25,6 +25,8 @@ export interface StartupOptions {
   checkDatabase: () => Promise<void>;
   /** Starts everything that needs the tables. */
   beginServing: () => Promise<void>;
+  /** Called when it is ready, and changes can be made. */
+  onServing: () => void;
   /** Closes all connections if the database does not respond. */
   ping: () => Promise<void>;
   /** Called if the configuration turns out to be wrong after `begin` returned. */
@@ -112,11 +114,12 @@ export class Startup {
   }
 
   async #serve(): Promise<void> {
-    const { readiness, beginServing } = this.#options;
+    const { readiness, beginServing, onServing } = this.#options;
     if (readiness.isDatabaseReady) return;
     await beginServing();
     readiness.pendingMigrations = [];
     readiness.isDatabaseReady = true;
+    onServing();
   }
 
   #scheduleRetry(): void {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
-import { auditRecord, type AuditSubject, type Caller, masked } from './audit.js';
+import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
 import type {
   Change,
   ChangeTransaction,
@@ -40,6 +40,7 @@ import {
   withUnsettled,
 } from './token.js';
 import { AuditWriter } from './audit-writer.js';
+import type { PriceLists } from './cost/costs.js';
 import {
   DEFAULT_DURATION_HOURS,
   MS_PER_UNIT,
@@ -404,6 +405,19 @@ export class Registry {
   async recordMigrations(names: readonly string[], caller: Caller): Promise<void> {
     if (names.length === 0) return;
     await this.#audit.recordSuccess({ action: 'migrations.up', details: { names } }, caller);
+  }
+
+  /** Records that other lists of prices are in force than before: once, whichever instance comes first. */
+  async recordPrices({ shipped, file }: PriceLists): Promise<void> {
+    const details = {
+      shipped: { source: shipped.source, date: shipped.date, sha256: shipped.sha256 },
+      file: file && { entries: file.prices.length, sha256: file.sha256 },
+    };
+    const subject = { action: 'prices.change', details } as const;
+    await this.#store.change(async (tx) => {
+      if (!(await tx.notePrices(shipped.sha256, file?.sha256 ?? ''))) return;
+      await tx.record(auditRecord(subject, SYSTEM_CALLER, 'success', this.#clock.now()));
+    });
   }
 
   // ---- every change goes through here

@@ -181,6 +181,12 @@ export interface ChangeTransaction {
   restrictToken(id: string, policies: Policies, nowMs: number): Promise<void>;
   /** @returns the number of tokens that were active until now. */
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number>;
+  /**
+   * Notes the lists of prices in force, by their SHA-256; '' for none.
+   *
+   * @returns whether others were noted before. Of the first it is not known.
+   */
+  notePrices(shipped: string, file: string): Promise<boolean>;
   /** As of the store, but with what was committed before this transaction locked its row. */
   recordsSince(subject: ChangedSubject, seq: number, limit: number): Promise<NumberedRecord[]>;
   /**

@@ -157,6 +157,15 @@ class SqlChangeTransaction implements ChangeTransaction {
     return lockedProject(this.#tx, id);
   }
 
+  async notePrices(shipped: string, file: string): Promise<boolean> {
+    const lists = { shipped, file };
+    const first = "UPDATE prices_in_force SET shipped = $shipped, file = $file WHERE id = 1 AND shipped = ''";
+    if ((await this.#tx.execute(first, lists)) > 0) return false;
+    const others =
+      'UPDATE prices_in_force SET shipped = $shipped, file = $file WHERE id = 1 AND (shipped <> $shipped OR file <> $file)';
+    return (await this.#tx.execute(others, lists)) > 0;
+  }
+
   async insertProject(project: NewProject): Promise<void> {
     const { upstreamKey, ...shown } = project;
     await PROJECTS.insert(this.#tx, {

@@ -1,8 +1,14 @@
 /** Prices in the management API and on the command line, and what requests cost by them. */
 import { expect } from 'chai';
-import type { WirePriceExplained, WirePrices, WirePricesMissing } from '../../../daemon/api/contract.js';
+import type {
+  WireAuditRecord,
+  WirePriceExplained,
+  WirePrices,
+  WirePricesMissing,
+} from '../../../daemon/api/contract.js';
 import { readPriceFile } from '../../../daemon/process/price-lists.js';
 import { llmp } from '../../cli/captured.js';
+import { eventually } from '../../support/eventually.js';
 import { ProxyFixture } from '../../support/proxy-fixture.js';
 import { head } from '../../support/raw.js';
 import { loadSettings } from '../../../config/settings.js';
@@ -115,7 +121,18 @@ describe('prices', () => {
     const unknown = await llmp('prices explain unheard-of', { env });
     expect(unknown.exitCode).to.equal(9);
     expect(unknown.out).to.contain('has no price');
+    scene.daemon.daemon.apply(settings, readPriceFile(file));
     scene.daemon.daemon.apply(settings, null);
     expect(await post()).to.equal(null);
+    const recorded = () => read<WireAuditRecord[]>('audit?action=prices.change');
+    await eventually('both changes are recorded', async () => (await recorded()).length === 2);
+    const entries = (await recorded()).map(({ actor, details }) => {
+      const { file: list } = details as { file: { entries: number } | null };
+      return [actor, list && list.entries];
+    });
+    expect(entries).to.deep.equal([
+      ['system', null],
+      ['system', 1],
+    ]);
   });
 });
