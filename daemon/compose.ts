@@ -233,11 +233,12 @@ async function stop({ settings, log, clock, link }: BuildContext, parts: Parts, 
 async function close({ core, traffic, management, toPrimary }: Parts, opened: ResourceStack): Promise<void> {
   await core.startup.close();
   await core.clusterSync?.close();
+  // The last requests are charged.
+  traffic.bounds.scheduler.publishAll();
   if (core.readiness.isDatabaseReady) await core.admission.retire();
   await traffic.upstreams.close();
   await management.attempts.close();
   await management.logInAttempts.close();
-  traffic.bounds.scheduler.publishAll();
   await toPrimary?.close();
   await core.sharedLimits?.close();
   await core.usage.close();

@@ -258,9 +258,20 @@ export class Budgets {
       if (hold) this.release(hold);
       return;
     }
+    if (hold === null && budgetsNow(pass) === null) {
+      this.#chargeWithoutBudget(pass, ending);
+      return;
+    }
     this.#charge(pass, pass.tokenId, hold, ending);
     this.#charge(pass, pass.projectId, hold, ending);
     if (hold && ending.kind === 'complete') this.#learn(pass, hold, ending.usage);
+  }
+
+  #chargeWithoutBudget({ tokenId, projectId }: Pass, ending: Ending): void {
+    const { purses } = this.#options;
+    const charge = chargeFor(ending, null);
+    purses.charge(purses.of(tokenId), ending.admittedAtMs, charge, null);
+    purses.charge(purses.of(projectId), ending.admittedAtMs, charge, null);
   }
 
   /**
