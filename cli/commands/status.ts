@@ -1,14 +1,21 @@
 /** `llmp status`: the health of a daemon on one screen. */
-import type { WireIncidents, WireStatus } from '../../daemon/api/contract.js';
+import type { WireStatus } from '../../daemon/api/contract.js';
 import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
 import { counted, rate } from '../../daemon/api/formats.js';
-import { TOKEN_STATES } from '../../daemon/api/vocabulary.js';
+import { MAX_PAGE_SIZE, TOKEN_STATES } from '../../daemon/api/vocabulary.js';
 import { command, type Invocation } from '../command.js';
 import { flag } from '../option.js';
 import { EXIT, failureOf } from '../../console/failure.js';
 import type { Health } from '../connection/probes.js';
 import type { View } from '../../console/table.js';
-import { NOTHING_WRONG, type Problem, problemShown, problemsIn } from '../../console/problems.js';
+import {
+  NEARLY_SPENT_TOKENS,
+  NOTHING_WRONG,
+  type Problem,
+  problemShown,
+  problemsIn,
+  type Spenders,
+} from '../../console/problems.js';
 import { stateShown } from '../../console/columns/cell-text.js';
 
 /** Fields of the status that need a management token. */
@@ -107,20 +114,32 @@ const UNREACHABLE_HEALTH = { status: 'unreachable' as const, missing: [], degrad
 const NO_FACTS = Object.fromEntries([...FACTS, 'problems'].map((name) => [name, null])) as unknown as Facts & Wrong;
 
 async function factsFrom(client: ManagementClient, signal?: AbortSignal): Promise<Facts & Wrong> {
-  const [status, incidents] = await Promise.all([client.status(signal), incidentsFrom(client, signal)]);
-  const found = problemsIn(status, incidents).map(({ id: _, ...problem }) => problem);
+  const [status, incidents, spenders] = await Promise.all([
+    client.status(signal),
+    unlessUnavailable(client.incidents(signal)),
+    unlessUnavailable(spendersFrom(client, signal)),
+  ]);
+  const found = problemsIn(status, incidents, spenders).map(({ id: _, ...problem }) => problem);
   const problems = incidents === null && found.length === 0 ? null : found;
   return { ...Object.fromEntries(FACTS.map((name) => [name, status[name]])), problems } as Facts & Wrong;
 }
 
 /** Null while the database is unavailable, as the counts in the status are. */
-async function incidentsFrom(client: ManagementClient, signal?: AbortSignal): Promise<WireIncidents | null> {
+async function unlessUnavailable<T>(asked: Promise<T>): Promise<T | null> {
   try {
-    return await client.incidents(signal);
+    return await asked;
   } catch (error) {
     if (error instanceof ApiError && error.status === 503) return null;
     throw error;
   }
+}
+
+async function spendersFrom(client: ManagementClient, signal?: AbortSignal): Promise<Spenders> {
+  const [tokens, projects] = await Promise.all([
+    client.tokens(NEARLY_SPENT_TOKENS, signal),
+    client.projects({ is_active: 'true', limit: String(MAX_PAGE_SIZE) }, signal),
+  ]);
+  return { tokens: tokens.items, projects: projects.items };
 }
 
 /** Lines of problems, which leave room for the rest on one screen. */
