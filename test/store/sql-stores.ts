@@ -8,6 +8,7 @@ import {
   type ChangeTransaction,
   InstanceExpired,
   type PageOf,
+  type PurseTickRow,
   type NewProject,
   type NewToken,
   type Position,
@@ -22,6 +23,8 @@ import {
 } from '../../daemon/core/ports.js';
 import { dayOf, monthOf } from '../../daemon/core/budget/period.js';
 import { Pattern } from '../../daemon/core/policy/pattern.js';
+import { MAX_NANO } from '../../daemon/api/money.js';
+import type { PurseTerms } from '../../daemon/core/budget/counts.js';
 import { type Budget, NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
@@ -32,7 +35,7 @@ import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { Table } from '../../daemon/store/sql/table.js';
 import * as declared from '../../daemon/store/sql/tables.js';
 import { SqlTokenLookup } from '../../daemon/store/sql/tokens.js';
-import { TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
+import { NO_POLICIES, TOP_DIMENSIONS, TOP_SORTS, TOP_WINDOWS } from '../../daemon/api/vocabulary.js';
 import { failuresIn } from '../../daemon/core/failure-kind.js';
 import { quantileOf, TOP_STEPS } from '../../daemon/core/top.js';
 import { SqlUsage } from '../../daemon/store/sql/usage.js';
@@ -801,6 +804,206 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect([...(await ledger.held(instanceId, [id, randomUUID()]))]).to.deep.equal([[id, 4]]);
       expect((await ledger.held(await instance(), [id])).size).to.equal(0);
     });
+  });
+
+  describe('purses', () => {
+    const DAY = Date.UTC(2026, 5, 1);
+    const LIMITED = { limitNano: 1_000, limitTokens: null, period: 'none' } as const;
+    const NONE = { nano: 0, tokens: 0 };
+    const charge = (dayMs: number, nano: number, tokens = 0, unpriced = 0) => ({ dayMs, nano, tokens, unpriced });
+    const take = (nano: number, terms: PurseTerms = LIMITED) => ({
+      ...{ terms, want: { nano, tokens: 0 }, least: { nano, tokens: 0 }, ahead: NONE },
+    });
+    const instance = async () => {
+      const id = randomUUID();
+      await ledger.enrol(id, NOW);
+      return { id, seq: 0 };
+    };
+    /** Commits a tick with one row. */
+    const settle = async (
+      by: { id: string; seq: number },
+      purseId: string,
+      row: Partial<PurseTickRow>,
+      { nowMs = NOW, on = ledger } = {},
+    ) => {
+      by.seq += 1;
+      const purses = [{ purseId, charges: [], returns: [], take: null, isReported: true, ...row }];
+      const tick = { instanceId: by.id, seq: by.seq, nowMs, rows: [], purses };
+      return (await on.commit(tick)).purses.get(purseId);
+    };
+    const limited = (budget: Budget | null) => aToken({ budget });
+    const rowOf = async (id: string) => (await records.purses([id])).get(id)!;
+    const countsOf = async (id: string) => {
+      const { lifeNano, monthNano, dayNano, leasedNano } = await rowOf(id);
+      return [lifeNano, monthNano, dayNano, leasedNano];
+    };
+    const restrict = (id: string, budget: Budget | null, nowMs = NOW) =>
+      change((tx) => tx.restrictToken(id, { ...NO_POLICIES, budget }, nowMs));
+    const USD = { usd: '0.000001', period: 'none', mode: 'hard' } as const; // 1,000 nano-USD
+
+    it('count by life, month and day of the admission, also with charges that are late', async () => {
+      const { id } = await aToken();
+      const by = await instance();
+      const days = 86_400_000;
+      await settle(by, id, { charges: [charge(DAY - days, 1, 10), charge(DAY, 2, 20, 1)] });
+      await settle(by, id, { charges: [charge(DAY + days, 4, 40)], isReported: false });
+      await settle(by, id, { charges: [charge(DAY, 8, 80, 1)] }); // Late: not of the current day.
+      expect(await rowOf(id)).to.deep.include({
+        ...{ lifeNano: 15, lifeTokens: 150, lifeUnpriced: 2, monthFromMs: DAY, monthNano: 14, monthTokens: 140 },
+        ...{ monthUnpriced: 2, dayFromMs: DAY + days, dayNano: 4, dayTokens: 40, dayUnpriced: 0 },
+      });
+    });
+
+    it('stop at the largest exact number', async () => {
+      const { id } = await aToken();
+      const by = await instance();
+      for (let n = 0; n < 2; n++) {
+        await settle(by, id, { charges: [charge(DAY, MAX_NANO, Number.MAX_SAFE_INTEGER)] });
+      }
+      const { lifeNano, dayNano, lifeTokens, monthTokens } = await rowOf(id);
+      expect([lifeNano, dayNano]).to.deep.equal([MAX_NANO, MAX_NANO]);
+      expect([lifeTokens, monthTokens]).to.deep.equal([Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER]);
+    });
+
+    it('that do not exist do not keep a tick from being committed', async () => {
+      const { id } = await aToken();
+      const by = await instance();
+      const missing = { purseId: '0', charges: [charge(DAY, 1)], returns: [], take: take(1), isReported: true };
+      const found = { ...missing, purseId: id, take: null };
+      const tick = { instanceId: by.id, seq: 1, nowMs: NOW, rows: [], purses: [missing, found] };
+      expect([...(await ledger.commit(tick)).purses.keys()]).to.deep.equal([id]);
+      expect(await countsOf(id)).to.deep.equal([1, 1, 1, 0]);
+    });
+
+    it('are leased up to the limit and not beyond, also by concurrent transactions', async () => {
+      const { id } = await limited(USD);
+      const ledgers = [
+        ledger,
+        new SqlLedger(database.dialect.name === 'sqlite' ? database : other, { isShared: true }),
+      ];
+      const granted = await Promise.all(
+        Array.from({ length: 20 }, async (_, n) => {
+          const report = await settle(await instance(), id, { take: take(90) }, { on: ledgers[n % 2] });
+          return report?.grant?.nano ?? 0;
+        }),
+      );
+      // The 10 that are left are not enough for anybody.
+      expect(granted.reduce((sum, nano) => sum + nano, 0)).to.equal(990);
+      expect((await countsOf(id))[3]).to.equal(990);
+    });
+
+    it('are leased ahead where there is plenty, with less than what is asked for if that is of use, and not for another budget', async () => {
+      const { id } = await limited(USD);
+      const by = await instance();
+      const ahead = { ...take(10), ahead: { nano: 500, tokens: 0 } };
+      expect((await settle(by, id, { take: ahead }))?.grant?.nano).to.equal(62); // 1/16
+      const less = { ...take(2_000), least: { nano: 900, tokens: 0 } };
+      expect((await settle(by, id, { take: less }))?.grant?.nano).to.equal(938);
+      const other = take(1, { ...LIMITED, limitNano: 5_000 });
+      expect((await settle(by, id, { take: other }))?.grant).to.equal(null);
+      await restrict(id, null);
+      expect((await settle(by, id, { take: take(1) }))?.grant).to.equal(null);
+    });
+
+    it('settle what was leased, give back the rest, and are asked for what they hold', async () => {
+      const { id } = await limited(USD);
+      const [one, two] = [await instance(), await instance()];
+      await settle(one, id, { take: take(1_000) });
+      const refused = await settle(two, id, { take: take(300) });
+      expect(refused).to.deep.include({ grant: { fromMs: 0, nano: 0, tokens: 0 }, isHeldElsewhere: true });
+      expect((await clusterStore.poll(one.id, NOW)).wanted).to.deep.equal([id]);
+      expect((await clusterStore.poll(two.id, NOW)).wanted).to.deep.equal([]);
+      const returns = [{ fromMs: 0, nano: 1_000, tokens: 0 }];
+      await settle(one, id, { charges: [charge(DAY, 700)], returns });
+      expect(await countsOf(id)).to.deep.equal([700, 700, 700, 0]);
+      expect((await clusterStore.poll(one.id, NOW)).wanted).to.deep.equal([]);
+      expect((await settle(two, id, { take: take(301) }))?.grant?.nano).to.equal(0);
+      expect((await settle(two, id, { take: take(300) }))?.grant?.nano).to.equal(300);
+      expect([...(await ledger.heldOfPurses(two.id, [id, randomUUID()]))]).to.deep.equal([
+        [id, { nano: 300, tokens: 0 }],
+      ]);
+    });
+
+    it('begin again with a new period, whichever clock is slow, and settle what is late in the old one', async () => {
+      const daily = { ...LIMITED, period: 'day' } as const;
+      const { id } = await limited({ ...USD, period: 'day' });
+      const [slow, fast] = [await instance(), await instance()];
+      const tomorrow = DAY + 86_400_000;
+      await settle(slow, id, { take: take(900, daily) }, { nowMs: tomorrow - 2_000 });
+      const next = await settle(fast, id, { take: take(800, daily) }, { nowMs: tomorrow });
+      expect(next?.grant).to.deep.equal({ fromMs: tomorrow, nano: 800, tokens: 0 });
+      await settle(slow, id, { charges: [charge(DAY, 900)], returns: [{ fromMs: DAY, nano: 900, tokens: 0 }] });
+      expect(await countsOf(id)).to.deep.equal([900, 900, 900, 800]);
+      // It is still yesterday there, but it leases of the new day.
+      const late = await settle(slow, id, { take: take(300, daily) }, { nowMs: tomorrow - 1_000 });
+      expect(late?.grant).to.deep.equal({ fromMs: tomorrow, nano: 0, tokens: 0 });
+      const fits = await settle(slow, id, { take: take(200, daily) }, { nowMs: tomorrow - 1_000 });
+      expect(fits?.grant).to.deep.equal({ fromMs: tomorrow, nano: 200, tokens: 0 });
+    });
+
+    it('keep what is leased when the period or the limit changes', async () => {
+      const daily = { ...LIMITED, period: 'day' } as const;
+      const { id } = await limited(USD);
+      const [one, two] = [await instance(), await instance()];
+      await settle(one, id, { take: take(600) });
+      await settle(two, id, { take: take(300) });
+      await restrict(id, { ...USD, period: 'day' });
+      expect(await rowOf(id)).to.deep.include({ leasedFromMs: DAY, leasedNano: 900 });
+      expect((await settle(two, id, { take: take(101, daily) }))?.grant?.nano).to.equal(0);
+      // What the instance knows as a lease of the whole life is one of the day now.
+      await settle(one, id, { charges: [charge(DAY, 100)], returns: [{ fromMs: 0, nano: 600, tokens: 0 }] });
+      expect(await countsOf(id)).to.deep.equal([100, 100, 100, 300]);
+      await restrict(id, { ...USD, usd: '0.0000002', period: 'day' });
+      expect((await settle(one, id, { take: take(1, { ...daily, limitNano: 200 }) }))?.grant?.nano).to.equal(0);
+      await restrict(id, USD);
+      await settle(two, id, { returns: [{ fromMs: 0, nano: 300, tokens: 0 }] });
+      expect(await countsOf(id)).to.deep.equal([100, 100, 100, 0]);
+      expect((await ledger.heldOfPurses(two.id, [id])).size).to.equal(0);
+    });
+
+    it('forfeit exactly what a dead instance had leased, in the period that it was of', async () => {
+      const daily = { ...LIMITED, period: 'day' } as const;
+      const [life, day] = [await limited(USD), await limited({ ...USD, period: 'day' })];
+      const dead = await instance();
+      await settle(dead, life.id, { take: take(400) });
+      await settle(dead, day.id, { take: take(500, daily) }, { nowMs: NOW - 86_400_000 });
+      await settle(dead, day.id, { take: take(50, daily), charges: [charge(DAY, 3)] });
+      await ledger.retire(dead.id);
+      const { lifeNano, lifeUnpriced, leasedNano } = await rowOf(life.id);
+      expect([lifeNano, lifeUnpriced, leasedNano]).to.deep.equal([400, 0, 0]);
+      expect(await countsOf(day.id)).to.deep.equal([553, 53, 53, 0]);
+      expect((await ledger.heldOfPurses(dead.id, [life.id, day.id])).size).to.equal(0);
+    });
+
+    it('have no lease of a worker that is removed while its last tick is committed', async () => {
+      if (database.dialect.name === 'sqlite') return; // SQLite has a single writer.
+      const { id } = await limited(USD);
+      const worker = await instance();
+      let release: () => void = () => undefined;
+      const held = new Promise<void>((resolve) => (release = resolve));
+      const locking = other.transact(async (tx) => {
+        await tx.execute('UPDATE purses SET leased_nano = leased_nano WHERE id = $id', { id });
+        await held;
+      });
+      const ticking = settle(worker, id, { take: take(400) });
+      await eventually('the tick waits for the purse', async () => (await waiting('purses')) > 0);
+      const retiring = ledger.retire(worker.id);
+      await eventually('the removal waits for the tick', async () => (await waiting('instances')) > 0);
+      release();
+      await Promise.all([locking, ticking, retiring]);
+      expect(await countsOf(id)).to.deep.include.members([400, 0]);
+      expect((await ledger.heldOfPurses(worker.id, [id])).size).to.equal(0);
+    });
+
+    /** Number of statements about a table that wait for a lock. */
+    async function waiting(table: string): Promise<number> {
+      const [found] = await database.select<{ n: number | string }>(
+        database.dialect.name === 'postgres'
+          ? `SELECT COUNT(*) AS n FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${table}%'`
+          : `SELECT COUNT(*) AS n FROM information_schema.processlist WHERE info LIKE '%${table}%' AND info NOT LIKE '%processlist%'`,
+      );
+      return Number(found?.n);
+    }
   });
 
   describe('instances', () => {

@@ -4,6 +4,8 @@
  * and compares the database with what may be there after every step.
  */
 import { randomUUID } from 'node:crypto';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { usdOf } from '../../daemon/api/money.js';
@@ -15,6 +17,7 @@ import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { Refusal } from '../../daemon/core/refusal.js';
 import { Settlement } from '../../daemon/core/settlement.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
+import type { Database } from '../../daemon/store/sql/database.js';
 import { SqlClusterStore } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
@@ -22,8 +25,8 @@ import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import { PURSE_ROW, type PurseColumns } from '../../daemon/store/sql/tables.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { TestClock } from './clock.js';
-import { temporaryFolder } from './daemon.js';
 import { aNewProject, aNewToken } from './factories.js';
+import { watchFolder } from './leaks.js';
 import { type Random, seededRandom, type Sabotage, Violation } from './model.js';
 
 export interface PurseHistory {
@@ -102,6 +105,7 @@ class Instance {
       onContention,
       onSpent: () => undefined,
       onRejoin: () => undefined,
+      onSpent: () => undefined,
     });
   }
 
@@ -144,12 +148,19 @@ class Instance {
   }
 }
 
+// In memory if possible: unlike a power failure, a killed process loses nothing that was written.
+const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'llmp-purses-'));
+watchFolder(folder);
+process.once('exit', () => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
 let database: Promise<SqliteDatabase> | null = null;
 
 /** One database for all histories; each has its own rows. */
 function opened(): Promise<SqliteDatabase> {
   database ??= (async () => {
-    const made = new SqliteDatabase(join(temporaryFolder(), 'purses.db'));
+    const made = new SqliteDatabase(join(folder, 'purses.db'));
     await new Migrator(made, '0.1.0').up();
     return made;
   })();
@@ -161,8 +172,26 @@ export async function runPurseHistory(history: PurseHistory): Promise<PurseTotal
   return world.run();
 }
 
+/** As far as it is used here. */
+function sabotaged(database: Database, sabotage: Sabotage): Database {
+  const broken: Pick<Database, 'dialect' | 'select' | 'prioritySelect' | 'transact'> = {
+    dialect: database.dialect,
+    select: (sql, ...rest) => database.select(sql, ...rest),
+    prioritySelect: (sql, ...rest) => database.prioritySelect(sql, ...rest),
+    transact: (work) =>
+      database.transact((tx) =>
+        work({
+          dialect: tx.dialect,
+          select: (sql, ...rest) => tx.select(sabotage(sql), ...rest),
+          execute: (sql, ...rest) => tx.execute(sabotage(sql), ...rest),
+        }),
+      ),
+  };
+  return broken as Database;
+}
+
 class World {
-  readonly #database: SqliteDatabase;
+  readonly #database: Database;
   readonly #history: PurseHistory;
   readonly #random: Random;
   readonly #records: SqlRecords;
@@ -178,15 +207,14 @@ class World {
   #forfeits = 0;
   #faults = 0;
 
-  constructor(database: SqliteDatabase, history: PurseHistory) {
-    this.#database = database;
+  constructor(database: Database, history: PurseHistory) {
+    this.#database = history.sabotage ? sabotaged(database, history.sabotage) : database;
     this.#history = history;
     this.#random = seededRandom(history.seed);
     this.#records = new SqlRecords(database, box);
   }
 
   async run(): Promise<PurseTotals> {
-    const restore = this.#sabotage();
     try {
       await this.#begin();
       for (let step = 0; step < this.#history.steps; step++) {
@@ -196,21 +224,9 @@ class World {
       }
       await this.#end();
     } finally {
-      restore();
       await this.#database.transact((tx) => tx.execute('DELETE FROM instances'));
     }
     return this.#totals;
-  }
-
-  #sabotage(): () => void {
-    const { sabotage } = this.#history;
-    if (!sabotage) return () => undefined;
-    const { writer } = this.#database;
-    const shipped = { run: writer.run, all: writer.all };
-    const broken = (call: (sql: string, ...rest: unknown[]) => Promise<unknown>) =>
-      ((sql: string, ...rest: unknown[]) => call.call(writer, sabotage(sql), ...rest)) as unknown;
-    Object.assign(writer, { run: broken(writer.run as never), all: broken(writer.all as never) });
-    return () => void Object.assign(writer, shipped);
   }
 
   async #begin(): Promise<void> {
@@ -523,15 +539,15 @@ class World {
       };
       const isLimited = (unit: 'nano' | 'tokens') => (unit === 'nano' ? budget.limitNano : budget.limitTokens) !== null;
       if ((isLimited('nano') && fit.nano <= 0) || (isLimited('tokens') && fit.tokens <= 0)) continue;
-      let reservation: Reservation | null = null;
+      let reservation = null as Reservation | null;
       for (let tries = 0; tries < 10 && !reservation; tries++) {
         const { purses } = instance.settlement;
         reservation = purses.of(this.#idOf(name)).tryReserve(fit, budget, instance.clock.now());
         if (reservation) break;
         const asked = purses.more(purses.of(this.#idOf(name)), fit, budget, instance.clock.now()).catch(() => null);
-        let isAnswered = false;
-        void asked.then(() => (isAnswered = true));
-        for (let waited = 0; !isAnswered && waited < 60; waited++) {
+        const answer = { isThere: false };
+        void asked.then(() => (answer.isThere = true));
+        for (let waited = 0; !answer.isThere && waited < 60; waited++) {
           this.#advance(100);
           for (const each of this.#alive) await this.#poll(each);
           await this.#drain();
@@ -547,18 +563,16 @@ class World {
 
   async #drain(): Promise<void> {
     await this.#idle();
-    for (let gate = this.#firstGate; gate; gate = this.#firstGate) {
+    for (;;) {
+      const [gate] = this.#alive.flatMap(({ gates }) => gates);
+      if (!gate) return;
       gate.pass();
       await this.#idle();
     }
   }
 
-  get #firstGate(): Gate | undefined {
-    return this.#alive.flatMap(({ gates }) => gates)[0];
-  }
-
   async #settled(): Promise<void> {
-    for (let round = 0; round < 30; round++) {
+    for (let round = 0; round < 12; round++) {
       await this.#drain();
       this.#advance(250);
     }
