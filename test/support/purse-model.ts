@@ -105,7 +105,6 @@ class Instance {
       onContention,
       onSpent: () => undefined,
       onRejoin: () => undefined,
-      onSpent: () => undefined,
     });
   }
 
