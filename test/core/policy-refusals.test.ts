@@ -20,6 +20,13 @@ const REFUSED: Record<string, { token: object; route: string; body?: string; fie
   model_not_named: { token: MODELS, route: CHAT, body: '{}' },
   model_not_checkable: { token: MODELS, route: 'GET /v1/realtime', fields: WEBSOCKET },
   rate_limited: { token: { limits: { requests_per_minute: 1 } }, route: 'GET /v1/models', before: 1 },
+  budget_exhausted: {
+    token: { budget: { tokens: 1, mode: 'hard' } },
+    route: CHAT,
+    body: '{"model":"m","max_tokens":1,"messages":[]}',
+  },
+  model_not_priced: { token: { budget: { usd: '1', mode: 'hard' } }, route: CHAT, body: '{"model":"nobody-knows"}' },
+  cost_not_bounded: { token: { budget: { usd: '1', mode: 'hard' } }, route: CHAT, body: '{"messages":[]}' },
   concurrency_limited: { token: { limits: { concurrent: 1 } }, route: 'GET /v1/models', before: 1 },
 };
 const CODES = Object.keys(REFUSED);

@@ -178,6 +178,7 @@ export class ContentReader {
       // A refused request is not searched: it must not cause more work.
       model: context.isServed ? this.#modelShown(context) : null,
       usage,
+      isUsageFinal: usage !== null && this.#events?.isUsageFinal === true,
       ranModel: ranModel && (usage !== null || !onlyStores(withoutQuery(target))),
       error: ranModel ? this.#error(context) : null,
       requestBody: this.#requested.shown(context),

@@ -10,7 +10,7 @@ import { BoundedBytes } from './bounded-bytes.js';
 import { JsonScanner } from './json-scanner.js';
 import { mattersIn, MAYBE_USAGE, NOTHING } from './may-matter.js';
 import { UNNAMED_ERROR } from './facts.js';
-import { EVENT_MEMBERS } from './response-members.js';
+import { EVENT_MEMBERS, isLastUsage } from './response-members.js';
 import { mergedUsage, type ReportedUsage, usageOf } from './token-counts.js';
 
 // Longer events are not captured.
@@ -40,6 +40,8 @@ export class EventStreamReader {
   model: string | null = null;
   /** Code of the error that the provider reported; null if it did not. */
   error: string | null = null;
+  /** Whether the usage is that of the whole response, even if the stream is not complete. */
+  isUsageFinal = false;
   /** The last complete events with a usage, if they are read only if no others follow. */
   #deferred: BoundedBytes | null = null;
   /** What the events reported together. */
@@ -206,7 +208,10 @@ export class EventStreamReader {
     const scanner = this.#scanner;
     if (this.model === null && this.#namesLeft > 0) this.model = EVENT_MEMBERS.modelIn(scanner);
     const reported = EVENT_MEMBERS.usageIn(scanner);
-    if (reported) this.#reported = mergedUsage(this.#reported, reported);
+    if (reported) {
+      this.#reported = mergedUsage(this.#reported, reported);
+      this.isUsageFinal = isLastUsage(scanner);
+    }
     this.error ??= EVENT_MEMBERS.errorIn(scanner);
   }
 }

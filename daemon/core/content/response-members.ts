@@ -118,7 +118,20 @@ export const EVENT_MEMBERS = new ResponseMembers({
   usages: [...USAGES, ...within(IN_EVENTS, 'usage')],
   models: [...MODELS, ...within(IN_EVENTS, 'model')],
   errors: ['error', 'choices[0].error', 'response.error'],
+  marks: ['choices[0].index', 'choices[0].finish_reason', 'candidates[0].finishReason'],
 });
+const [CHOICE, FINISHED, FINISHED_CANDIDATE] = [0, 1, 2];
+
+/** Whether the usage of an event is the last one of its stream. Some providers report one with each event, for the part until then. */
+export function isLastUsage(event: Values): boolean {
+  const type = EVENT_MEMBERS.typeIn(event);
+  if (LAST_EVENTS.test(type)) return true;
+  const isFinished = [FINISHED, FINISHED_CANDIDATE].some((mark) => EVENT_MEMBERS.markIn(event, mark) === '"');
+  if (isFinished) return true;
+  // OpenAI reports it in an event of its own, with an empty list of choices.
+  return type === '' && (event.found & 1) !== 0 && EVENT_MEMBERS.markIn(event, CHOICE) === null;
+}
+const LAST_EVENTS = /^(?:response\.(?:completed|incomplete|failed)|message_delta)$/;
 
 /** Messages of a WebSocket, from the provider. What they say about a session comes last. */
 export const MESSAGE_MEMBERS = new ResponseMembers({

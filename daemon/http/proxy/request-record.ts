@@ -177,12 +177,12 @@ export class RequestRecord implements Completed {
       target: req.url,
       upstreamKey: this.pass?.upstreamKey ?? null,
     });
-    const { model, usage, ranModel, requestBody, responseBody, error } = read ?? NO_READINGS;
+    const { model, usage, isUsageFinal, ranModel, requestBody, responseBody, error } = read ?? NO_READINGS;
     const isInParts = this.isRecordedInParts && usage === null;
     if (error !== null) this.#providerReportedError(error);
     const isBilled = ranModel && !isInParts && this.#mayBeBilled(usage);
     const costNano = isBilled && this.pass ? this.#options.costs.costOf(this.pass, model, usage, this.#timeMs) : 0;
-    this.#charge(isBilled, usage, costNano);
+    this.#charge(isBilled, usage, costNano, isUsageFinal);
     if (isInParts) return;
     this.#settle(usage);
     const ended = this.#ended();
@@ -206,7 +206,7 @@ export class RequestRecord implements Completed {
   }
 
   /** Charges the budgets, or frees what was reserved in them. */
-  #charge(isBilled: boolean, usage: DetailedUsage | null, costNano: number | null): void {
+  #charge(isBilled: boolean, usage: DetailedUsage | null, costNano: number | null, isUsageFinal: boolean): void {
     const { pass, connection } = this;
     if (!pass) return;
     // On a connection, what was reported outside of its responses is charged already.
@@ -214,7 +214,7 @@ export class RequestRecord implements Completed {
       if (pass.held) this.#options.admission.budgets.settle(pass, { ...NOTHING_SPENT, usage: null });
       return;
     }
-    const isWhole = this.outcome === 'ok' || this.outcome === 'upstream_refused';
+    const isWhole = isUsageFinal || this.outcome === 'ok' || this.outcome === 'upstream_refused';
     this.#options.admission.budgets.settle(pass, {
       kind: isWhole && !connection ? 'complete' : 'cut',
       usage,

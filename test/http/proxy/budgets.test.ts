@@ -127,6 +127,12 @@ describe('budgets', function () {
     res.writeHead(200, { 'Content-Type': 'text/event-stream' });
     res.write('data: {"model":"m","choices":[{"index":0,"delta":{"content":"x"}}]}\n\n', () => res.destroy());
   };
+  const streamedUntil =
+    (last: object): Answer =>
+    (_req, res) => {
+      res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+      res.write(`data: ${JSON.stringify({ model: 'm', ...last })}\n\n`, () => res.destroy());
+    };
   const body = asked();
   const bound = boundFor(body);
   const input = Math.ceil(body.length / 4);
@@ -144,6 +150,16 @@ describe('budgets', function () {
       soft: ESTIMATE,
     },
     'in the middle': { answer: CUT, hard: HARD, soft: INPUT_AND_ESTIMATE },
+    'in the middle, after its usage': {
+      answer: streamedUntil({ choices: [], usage: USAGE }),
+      hard: REPORTED,
+      soft: REPORTED,
+    },
+    'in the middle, with the usage until then': {
+      answer: streamedUntil({ choices: [{ index: 0, delta: {} }], usage: { prompt_tokens: 10, completion_tokens: 1 } }),
+      hard: HARD,
+      soft: INPUT_AND_ESTIMATE,
+    },
     'without a response': {
       answer: (_req, res) => {
         res.destroy();
