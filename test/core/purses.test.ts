@@ -1,0 +1,199 @@
+/** What an instance has in memory of budgets: what it keeps, forgets, and writes when. */
+import { expect } from 'chai';
+import { MAX_NANO } from '../../daemon/api/money.js';
+import type { PurseRow } from '../../daemon/core/budget/counts.js';
+import type { PurseBudget } from '../../daemon/core/budget/purse.js';
+import {
+  type Ledger,
+  type PurseReport,
+  StoreUnavailable,
+  type Tick,
+  type TickReport,
+} from '../../daemon/core/ports.js';
+import { Settlement } from '../../daemon/core/settlement.js';
+import { grantOf } from '../../daemon/core/budget/counts.js';
+import { TestClock } from '../support/clock.js';
+import { recordingLog } from '../support/daemon.js';
+
+const DAY = Date.UTC(2030, 0, 10);
+const BUDGET: PurseBudget = { limitNano: 1_000, limitTokens: null, period: 'none', mode: 'hard' };
+const AMOUNT = { nano: 100, tokens: 10 };
+
+describe('the purses of an instance', () => {
+  let clock: TestClock;
+  let settlement: Settlement;
+  let ticks: Tick[];
+  /** The next calls of `commit` that fail. */
+  let failures: number;
+  let counts: PurseRow;
+
+  beforeEach(() => {
+    clock = new TestClock({ standsStill: true, startMs: DAY });
+    ticks = [];
+    failures = 0;
+    const none = { nano: 0, tokens: 0 };
+    counts = {
+      ...{ period: 'none', limitNano: 1_000, limitTokens: null },
+      ...{ lifeNano: 0, lifeTokens: 0, lifeUnpriced: 0 },
+      ...{ monthFromMs: 0, monthNano: 0, monthTokens: 0, monthUnpriced: 0 },
+      ...{ dayFromMs: 0, dayNano: 0, dayTokens: 0, dayUnpriced: 0 },
+      ...{ leasedFromMs: 0, leasedNano: 0, leasedTokens: 0 },
+    };
+    const ledger: Ledger = {
+      enrol: () => Promise.resolve(false),
+      commit: (tick) =>
+        failures-- > 0 ? Promise.reject(new StoreUnavailable('gone')) : Promise.resolve(settled(tick)),
+      lastSeq: () => Promise.resolve(ticks.length),
+      held: () => Promise.resolve(new Map()),
+      heldOfPurses: () => Promise.resolve(new Map([['one', none]])),
+      rejoin: () => Promise.resolve(0),
+      retire: () => Promise.resolve(),
+    };
+    const nothing = () => undefined;
+    settlement = new Settlement({
+      ...{ ledger, clock, log: recordingLog().log, instanceId: 'me' },
+      ...{ onContact: nothing, onContention: nothing, onRejoin: nothing, onSpent: nothing },
+    });
+  });
+
+  /** A database with one purse. */
+  function settled(tick: Tick): TickReport {
+    ticks.push(tick);
+    const purses = new Map<string, PurseReport>();
+    for (const { purseId, charges, returns, take, isReported } of tick.purses) {
+      if (purseId !== 'one') continue;
+      for (const { nano } of charges) counts.lifeNano += nano;
+      for (const { nano } of returns) counts.leasedNano -= nano;
+      const grant = take && grantOf(counts, take, tick.nowMs);
+      counts.leasedNano += grant?.nano ?? 0;
+      if (isReported) purses.set(purseId, { counts: { ...counts }, grant, isHeldElsewhere: false });
+    }
+    return { units: new Map(), purses };
+  }
+
+  const purses = () => settlement.purses;
+  const more = () => purses().more(purses().of('one'), AMOUNT, BUDGET, clock.now());
+  const reserve = () => purses().of('one').tryReserve(AMOUNT, BUDGET, clock.now());
+  async function pass(ms: number): Promise<void> {
+    for (let passed = 0; passed < ms; passed += 250) {
+      clock.advance(250);
+      for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    }
+  }
+
+  it('are written once with all charges of a tick, without one of their own for those that follow', async () => {
+    const one = purses().of('one');
+    for (let n = 0; n < 1_000; n++) purses().charge(one, clock.now(), { nano: 3, tokens: 2 }, null);
+    purses().charge(one, clock.now() - 86_400_000, { nano: null, tokens: 1 }, null);
+    await pass(1_000);
+    expect(ticks).to.have.length(1);
+    expect(ticks[0]?.purses).to.deep.equal([
+      {
+        purseId: 'one',
+        charges: [
+          { dayMs: DAY - 86_400_000, nano: 0, tokens: 1, unpriced: 1 },
+          { dayMs: DAY, nano: 3_000, tokens: 2_000, unpriced: 0 },
+        ],
+        returns: [],
+        take: null,
+        isReported: false,
+      },
+    ]);
+  });
+
+  it('keep no timer without a budget, and are forgotten when they are idle, but not with something that is not written', async () => {
+    for (let n = 0; n < 10_000; n++) purses().charge(purses().of(`${n}`), clock.now(), { nano: 1, tokens: 1 }, null);
+    await settlement.settle();
+    expect(ticks.flatMap(({ purses: rows }) => rows)).to.have.length(10_000);
+    expect(clock.pending).to.equal(0);
+    const early = purses().of('0');
+    await pass(6_000);
+    failures = 1_000;
+    const late = purses().of('late');
+    purses().charge(late, clock.now(), { nano: 5, tokens: 0 }, null);
+    await pass(30_000);
+    failures = 0;
+    for (let n = 0; n < 80; n++) {
+      purses().charge(purses().of('busy'), clock.now(), { nano: 1, tokens: 0 }, null);
+      await pass(2_000);
+    }
+    expect(purses().size).to.deep.equal({ purses: 1, pending: 0 });
+    const written = ticks.flatMap(({ purses: rows }) => rows).filter(({ purseId }) => purseId === 'late');
+    expect(written.flatMap(({ charges }) => charges).map(({ nano }) => nano)).to.deep.equal([5]);
+    // A request that began before it was forgotten is charged all the same.
+    purses().charge(early, clock.now(), { nano: 7, tokens: 0 }, null);
+    await pass(500);
+    expect(ticks.at(-1)?.purses.map(({ purseId, charges }) => [purseId, charges[0]?.nano])).to.deep.equal([['0', 7]]);
+  });
+
+  it('count sums up to the largest exact number', async () => {
+    const one = purses().of('one');
+    for (let n = 0; n < 3; n++) {
+      purses().charge(one, clock.now(), { nano: MAX_NANO, tokens: Number.MAX_SAFE_INTEGER }, null);
+    }
+    await pass(250);
+    expect(ticks[0]?.purses[0]?.charges).to.deep.equal([
+      { dayMs: DAY, nano: MAX_NANO, tokens: Number.MAX_SAFE_INTEGER, unpriced: 0 },
+    ]);
+  });
+
+  it('reserve without the database once there is a lease, which is given back when it is no longer used', async () => {
+    const budget = { ...BUDGET, limitNano: 100_000 };
+    counts.limitNano = budget.limitNano;
+    const one = purses().of('one');
+    const reserved = () => one.tryReserve(AMOUNT, budget, clock.now());
+    expect(reserved()).to.equal(null);
+    expect(await purses().more(one, AMOUNT, budget, clock.now())).to.equal('granted');
+    const reservation = reserved()!;
+    expect(reservation).to.deep.include({ nano: 100, tokens: 0, fromMs: 0 });
+    purses().charge(one, clock.now(), { nano: 30, tokens: 4 }, reservation);
+    await pass(500);
+    expect(counts).to.deep.include({ lifeNano: 30 });
+    const next = [reserved()!, reserved()!, reserved()!];
+    expect(next, 'at once').not.to.include(null);
+    for (const each of next.slice(1)) purses().release(each);
+    await pass(21_000);
+    expect(counts.leasedNano, 'for what is under way').to.equal(100);
+    purses().release(next[0]!);
+    await settlement.retire([]);
+    expect(counts.leasedNano).to.equal(0);
+  });
+
+  it('answer what does not fit at once, or after others have settled', async () => {
+    await more();
+    const all = Array.from({ length: 10 }, async () => {
+      for (let tries = 0; tries < 20; tries++) {
+        const reservation = reserve();
+        if (reservation) return reservation;
+        const result = await more();
+        if (result !== 'granted') return null;
+      }
+      return null;
+    });
+    const reservations = (await Promise.all(all)).filter((each) => each !== null);
+    expect(reservations).to.have.length(10);
+    expect(await more()).to.equal('reserved');
+    for (const each of reservations) purses().charge(each.purse, clock.now(), { nano: 95, tokens: 1 }, each);
+    await pass(1_000);
+    const before = ticks.length;
+    for (let n = 0; n < 50; n++) expect(await more()).to.equal('exhausted');
+    expect(ticks.length - before, 'ticks for a client that retries').to.be.at.most(1);
+  });
+
+  it('do not let requests wait for a database that is unavailable, and charge what was spent later, once', async () => {
+    await more();
+    const reservation = reserve()!;
+    failures = 2;
+    purses().charge(reservation.purse, clock.now(), { nano: 150, tokens: 1 }, reservation);
+    const waiting = purses().more(purses().of('one'), { nano: 900, tokens: 1 }, BUDGET, clock.now());
+    const failure = await waiting.then(
+      () => null,
+      (error: unknown) => error,
+    );
+    expect(failure).to.have.property('kind', 'unavailable');
+    await pass(10_000);
+    expect(counts.lifeNano, 'with what exceeds the reservation').to.equal(150);
+    await settlement.retire([]);
+    expect(counts.leasedNano).to.equal(0);
+  });
+});
