@@ -23,7 +23,7 @@ const MODELS = [BROKEN_MODEL, 'gpt-mini', 'gpt-mini', 'gpt-large'];
 /** US dollars per million model tokens. The broken model has no price. */
 const PRICES = {
   prices: [
-    { model: 'gpt-large', input: '10', output: '30000' },
+    { model: 'gpt-large', input: '10', output: '30' },
     { model: 'gpt-mini', input: '1', output: '2' },
   ],
 };
@@ -194,7 +194,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         await terminal.shows(/At the limit new requests are refused with 402/, WITHIN_MS);
         await terminal.press('Escape', 'Enter');
         await terminal.shows(/budget +\S* +\$[\d.]+\+? of \$20 \(\d+%\), \$[\d.]+ left, soft/, WITHIN_MS);
-        await terminal.press('u');
+        await client.updateToken(token!.id, { budget: null });
         await terminal.shows(/budget +none/, WITHIN_MS);
       });
 
