@@ -47,7 +47,7 @@ const limited = z.strictObject({
 
 const USD = z
   .string()
-  .regex(new RegExp(`^\\d{1,7}(?:\\.\\d{1,${BUDGET_PLACES}})?$`))
+  .regex(new RegExp(`^[0-9]{1,7}(?:\\.[0-9]{1,${BUDGET_PLACES}})?$`))
   .refine((usd) => (nanoOf(usd) ?? 0) > 0 && (nanoOf(usd) ?? 0) <= (nanoOf(String(MAX_BUDGET_USD)) ?? 0));
 
 const budgeted = z.strictObject({

@@ -89,7 +89,7 @@ const percentage = queryNumber(0, 100).describe('a percentage from 0 to 100');
 
 const usd = z
   .string()
-  .regex(/^\d{1,7}(?:\.\d{1,9})?$/)
+  .regex(/^[0-9]{1,7}(?:[.][0-9]{1,9})?$/)
   .refine((given) => nanoOf(given) !== null)
   .describe('US dollars, as a decimal number');
 
