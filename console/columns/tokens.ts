@@ -89,7 +89,6 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
   spent: {
     title: 'Spent',
     what: 'US dollars in the current period of its budget, or in all',
-    shownBy: ['tui', 'admin'],
     rank: 6.5,
     width: [7, 14],
     isWhole: true,

@@ -71,7 +71,7 @@ describe('llmp events list', function () {
         nowMs: own.daemon.clock.now(),
         terminal: 160,
       });
-      const causes = Array.from(out.matchAll(/ 401 +(\w+(?: \w+)*)/g), ([, why]) => why);
+      const causes = Array.from(out.matchAll(/^[\d\s:-]+ 401 +(\w+(?: \w+)*)/gm), ([, why]) => why);
       expect(causes).to.deep.equal(['revoked', 'expired']);
     } finally {
       await own.close();

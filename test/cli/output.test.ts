@@ -66,7 +66,7 @@ describe('the output', () => {
       const name = 'a-name-of-more-characters-than-a-column-has-on-a-terminal';
       const { out } = await listing([token({ name })], '-o table');
       const [titles = '', row = ''] = out.split('\n');
-      expect(titles).to.match(/^ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +HITS +LAST USED +CREATED +SECRET +SPENT$/);
+      expect(titles).to.match(/^ID +NAME +PROJECT +STATE +EXPIRES +REQUESTS +SPENT +HITS +LAST USED +CREATED +SECRET$/);
       expect(row).to.contain(`3fa91c2e  ${name}  web      ● active  in 2h  `);
       expect((await listing([token({ name })], '', { env: { LLMP_OUTPUT: 'table' } })).out).to.equal(out);
     });
@@ -83,12 +83,12 @@ describe('the output', () => {
       ];
       const { out } = await listing(tokens, '--no-color', { terminal: 140 });
       expect(out.split('\n').map((line) => line.trimEnd())).to.deep.equal([
-        'ID        NAME       PROJECT  STATE          EXPIRES     REQUESTS  HITS  LAST USED  CREATED  SECRET           SPENT',
-        '3fa91c2e  ci-deploy  web      ● active       in 2h    4,211/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz     $0',
-        '3fa91c2e  öl         web      ○ expired      2h ago   4,211/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz     $0',
-        '3fa91c2e  東京       web      ✗ revoked      in 2h    4,211/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz     $0',
-        '3fa91c2e  ci-deploy  web      ▲ limited      in 2h    5,000/5,000    62  3s ago     26h ago  sk-wt-abcd…wxyz     $0',
-        '3fa91c2e  ci-deploy  web      ◌ project off  in 2h        4,211/∞    62  never      26h ago  sk-wt-abcd…wxyz     $0',
+        'ID        NAME       PROJECT  STATE          EXPIRES     REQUESTS  SPENT  HITS  LAST USED  CREATED  SECRET',
+        '3fa91c2e  ci-deploy  web      ● active       in 2h    4,211/5,000     $0    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  öl         web      ○ expired      2h ago   4,211/5,000     $0    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  東京       web      ✗ revoked      in 2h    4,211/5,000     $0    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  ci-deploy  web      ▲ limited      in 2h    5,000/5,000     $0    62  3s ago     26h ago  sk-wt-abcd…wxyz',
+        '3fa91c2e  ci-deploy  web      ◌ project off  in 2h        4,211/∞     $0    62  never      26h ago  sk-wt-abcd…wxyz',
         '',
       ]);
     });

@@ -38,7 +38,7 @@ describe('the command line', () => {
   it('says with its version that its Node.js gets no security fixes, and what to install', async () => {
     for (const args of ['version -v', '--version -v']) {
       const at = async (time: string) => (await llmp(args, { nowMs: Date.parse(time) })).out;
-      expect(await at('2026-04-30T12:00:00Z')).to.match(/\nSQLite {3}\S+\n$/);
+      expect(await at('2026-04-30T12:00:00Z')).to.match(/\nSQLite {3}\S+\nprices {3}[\d-]{10} [0-9a-f]{64}\n$/);
       expect(await at('2035-01-01')).to.match(
         /\n\nNode\.js [\d.]+ has had no security fixes since .*\. Install .*\.\n$/,
       );

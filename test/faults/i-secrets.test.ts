@@ -134,6 +134,7 @@ describe('I: secrets that a client of /v1 sends are not kept anywhere', () => {
         'problem',
         'tokenName',
         'projectName',
+        'costNano',
       ],
     );
     expect([ended.requestBody, ended.responseBody]).to.deep.equal([null, null]);
