@@ -981,9 +981,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const worker = await instance();
       let release: () => void = () => undefined;
       const held = new Promise<void>((resolve) => (release = resolve));
-      const locking = other.transact(async (tx) => {
-        await tx.execute('UPDATE purses SET leased_nano = leased_nano WHERE id = $id', { id });
-        await held;
+      let locking: Promise<void> = Promise.resolve();
+      await new Promise<void>((locked) => {
+        locking = other.transact(async (tx) => {
+          await tx.execute('UPDATE purses SET leased_nano = leased_nano WHERE id = $id', { id });
+          locked();
+          await held;
+        });
       });
       const ticking = settle(worker, id, { take: take(400) });
       await eventually('the tick waits for the purse', async () => (await waiting('purses')) > 0);
