@@ -22,6 +22,7 @@ const ALLOWED_FINDINGS: [code: string, text: RegExp, why: string][] = [
     /give exactly one of: method with url/,
     'a rule between fields: expressed as text, because generators do not support more',
   ],
+  [REJECTED, /budget must be an object with usd/, 'likewise, and no portable pattern can express a number above 0'],
   [REJECTED, /give either duration_hours or duration_minutes/, 'likewise'],
   ['ST101', /\[502\][\s\S]*key_not_checked/, 'a generated base URL leads to no provider that could check a key'],
   [REJECTED, /upstream_base_url must/, 'rules of URLs beyond a pattern'],

@@ -179,9 +179,10 @@ export const budgetEvent = z
         used: amount('What of it is used.'),
         percent: nullable(
           z
-            .literal(BUDGET_THRESHOLDS)
-            .meta({ type: 'integer' })
-            .describe('`budget.threshold`: the share that is used.'),
+            .int()
+            .min(1)
+            .max(100)
+            .describe(`\`budget.threshold\`: the share that is used, ${BUDGET_THRESHOLDS.join(' or ')}.`),
         ),
       })
       .describe('The budget.'),
