@@ -43,23 +43,35 @@ export interface Explanation {
  *   meant, such as `reasoningTokens`, is 0 if the provider does not report it.
  */
 export function costOf(price: Price, usage: DetailedUsage): number | null {
-  return explain(price, usage)?.nano ?? null;
+  let pico = 0n;
+  const amounts = visitKinds(price, usage, (_kind, count, picoEach) => {
+    pico += BigInt(count) * picoEach;
+  });
+  return amounts === null ? null : nanoFrom(pico);
 }
 
 /** The arithmetic of `costOf`. */
 export function explain(price: Price, usage: DetailedUsage): Explanation | null {
-  const amounts = amountsFor(price, promptOf(usage));
+  const lines: CostLine[] = [];
+  const amounts = visitKinds(price, usage, (kind, count, picoEach) => {
+    lines.push({ kind, count, picoEach, pico: BigInt(count) * picoEach });
+  });
   if (amounts === null) return null;
-  const input = linesOfInput(amounts, usage);
-  const output = linesOfOutput(amounts, usage);
-  if (input === null || output === null) return null;
-  const lines = [...input, ...output, ...linesOf('request', 1, amounts.perRequest)];
-  const pico = lines.reduce((sum, line) => sum + line.pico, 0n);
   return {
     lines,
     aboveInputTokens: 'aboveInputTokens' in amounts ? amounts.aboveInputTokens : null,
-    nano: nanoFrom(pico),
+    nano: nanoFrom(lines.reduce((sum, line) => sum + line.pico, 0n)),
   };
+}
+
+type VisitKind = (kind: CostKind, count: number, picoEach: bigint) => void;
+
+/** Visits what is paid: kinds with a count above 0. @returns the prices that apply; null if a count that they depend on is not known. */
+function visitKinds(price: Price, usage: DetailedUsage, visit: VisitKind): Price | Tier | null {
+  const amounts = amountsFor(price, promptOf(usage));
+  if (amounts === null || !visitInput(amounts, usage, visit) || !visitOutput(amounts, usage, visit)) return null;
+  if (amounts.perRequest > 0n) visit('request', 1, amounts.perRequest);
+  return amounts;
 }
 
 /** Those of the tier that applies; null if that depends on a count that is not known. */
@@ -78,40 +90,34 @@ function completionOf({ promptTokens, completionTokens, totalTokens }: DetailedU
   return promptTokens === null || totalTokens === null ? null : Math.max(0, totalTokens - promptTokens);
 }
 
-function linesOfInput(amounts: Amounts, usage: DetailedUsage): CostLine[] | null {
+function visitInput(amounts: Amounts, usage: DetailedUsage, visit: VisitKind): boolean {
   const prompt = promptOf(usage);
-  if (prompt === null) return isFreeInput(amounts) ? [] : null;
-  const { cacheReadTokens, cacheWriteTokens, cacheWrite1hTokens, audioInputTokens } = usage;
-  const write1h = cacheWrite1hTokens ?? 0;
-  const write = Math.max(0, (cacheWriteTokens ?? 0) - write1h);
-  const read = cacheReadTokens ?? 0;
-  const audio = audioInputTokens ?? 0;
+  if (prompt === null) return isFreeInput(amounts);
+  const read = usage.cacheReadTokens ?? 0;
+  const write1h = usage.cacheWrite1hTokens ?? 0;
+  const write = Math.max(0, (usage.cacheWriteTokens ?? 0) - write1h);
+  const audio = usage.audioInputTokens ?? 0;
+  const plain = prompt - read - write - write1h - audio;
   const perWrite = amounts.cacheWrite ?? amounts.input;
-  return [
-    ...linesOf('input', Math.max(0, prompt - read - write - write1h - audio), amounts.input),
-    ...linesOf('cache read', read, amounts.cacheRead ?? amounts.input),
-    ...linesOf('cache write', write, perWrite),
-    ...linesOf('cache write for 1 hour', write1h, amounts.cacheWrite1h ?? perWrite),
-    ...linesOf('audio input', audio, amounts.audioInput ?? amounts.input),
-  ];
+  if (plain > 0) visit('input', plain, amounts.input);
+  if (read > 0) visit('cache read', read, amounts.cacheRead ?? amounts.input);
+  if (write > 0) visit('cache write', write, perWrite);
+  if (write1h > 0) visit('cache write for 1 hour', write1h, amounts.cacheWrite1h ?? perWrite);
+  if (audio > 0) visit('audio input', audio, amounts.audioInput ?? amounts.input);
+  return true;
 }
 
-function linesOfOutput(amounts: Amounts, usage: DetailedUsage): CostLine[] | null {
+function visitOutput(amounts: Amounts, usage: DetailedUsage, visit: VisitKind): boolean {
   const completion = completionOf(usage);
-  if (completion === null) return isFreeOutput(amounts) ? [] : null;
+  if (completion === null) return isFreeOutput(amounts);
   const reasoning = usage.reasoningTokens ?? 0;
   const audio = usage.audioOutputTokens ?? 0;
-  return [
-    ...linesOf('output', Math.max(0, completion - reasoning - audio), amounts.output),
-    ...linesOf('reasoning', reasoning, amounts.reasoning ?? amounts.output),
-    ...linesOf('audio output', audio, amounts.audioOutput ?? amounts.output),
-  ];
+  const plain = completion - reasoning - audio;
+  if (plain > 0) visit('output', plain, amounts.output);
+  if (reasoning > 0) visit('reasoning', reasoning, amounts.reasoning ?? amounts.output);
+  if (audio > 0) visit('audio output', audio, amounts.audioOutput ?? amounts.output);
+  return true;
 }
-
-const linesOf = (kind: CostKind, count: number, picoEach: bigint): CostLine[] =>
-  count === 0 || (kind === 'request' && picoEach === 0n)
-    ? []
-    : [{ kind, count, picoEach, pico: BigInt(count) * picoEach }];
 
 const kindsOfInput = ({ input, cacheRead, cacheWrite, cacheWrite1h, audioInput }: Amounts) => [
   input,
