@@ -23,7 +23,7 @@
  * The completion includes the reasoning, except at xAI, where the total shows it. Audio that was read from the cache is a cache read.
  */
 import type { DetailedUsage, ModelUsage } from '../events.js';
-import { NANO_PER_USD, MAX_NANO } from '../../api/money.js';
+import { addedNano, MAX_NANO, NANO_PER_USD } from '../../api/money.js';
 
 // No context is that long; a larger number is not credible and must not enter the sums.
 const MAX_TOKENS = 1_000_000_000;
@@ -199,7 +199,7 @@ const lessOf = (count: number | null, part: number | null): number | null =>
 function costIn(usage: Counts): number | null {
   const cost = nanoFrom(usage.cost);
   if (usage.is_byok !== true || cost === null) return cost;
-  return sumOf(cost, nanoFrom(countsIn(usage.cost_details)?.upstream_inference_cost));
+  return addedNano(cost, nanoFrom(countsIn(usage.cost_details)?.upstream_inference_cost) ?? 0);
 }
 
 const NANO_PLACES = 9;

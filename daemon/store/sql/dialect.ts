@@ -13,6 +13,8 @@ export interface Dialect {
   readonly greatest: (one: string, other: string) => string;
   /** The smaller of two values. */
   readonly least: (one: string, other: string) => string;
+  /** The sum of a column, but at most `most`. 0 without rows. What is added up may be more than fits an integer of the database. */
+  readonly limitedSum: (column: string, most: number) => string;
   /** Placed after an INSERT: if a row with this key exists, adds to its counts instead. @param limits the maximum of some counts. */
   readonly upsertAdd: (table: string, key: readonly string[], counts: readonly string[], limits?: Limits) => string;
   /** Whether UPDATE supports RETURNING. */
@@ -33,6 +35,8 @@ type Limits = Readonly<Record<string, number>>;
 
 const minOf = (one: string, other: string) => `MIN(${one}, ${other})`;
 const leastOf = (one: string, other: string) => `LEAST(${one}, ${other})`;
+
+const limitedSumOf = (column: string, most: number) => leastOf(`COALESCE(SUM(${column}), 0)`, String(most));
 
 /** `SET` clauses. @param ofNew how the column of the new row is named. */
 function additions(
@@ -70,6 +74,8 @@ export const sqlite: Dialect = {
   contains: (column, bind) => `INSTR(${column}, ${bind}) > 0`,
   greatest: (one, other) => `MAX(${one}, ${other})`,
   least: minOf,
+  // SUM of whole numbers fails if they are too many. TOTAL adds floating-point numbers, which are exact up to `most`.
+  limitedSum: (column, most) => `CAST(MIN(TOTAL(${column}), ${most}) AS INTEGER)`,
   upsertAdd: standardUpsertAdd(minOf),
   supportsReturning: true,
   tableNamed: (bind) => `SELECT name FROM sqlite_master WHERE type = 'table' AND name = ${bind}`,
@@ -86,6 +92,7 @@ export const postgres: Dialect = {
   contains: (column, bind) => `POSITION(${bind} IN ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
   least: leastOf,
+  limitedSum: limitedSumOf,
   upsertAdd: standardUpsertAdd(leastOf),
   supportsReturning: true,
   tableNamed: (bind) => `SELECT oid FROM pg_class WHERE oid = to_regclass(${bind})`,
@@ -105,6 +112,7 @@ export const mysql: Dialect = {
   contains: (column, bind) => `LOCATE(${bind}, ${column}) > 0`,
   greatest: (one, other) => `GREATEST(${one}, ${other})`,
   least: leastOf,
+  limitedSum: limitedSumOf,
   upsertAdd: (_table, _key, counts, limits) =>
     `ON DUPLICATE KEY UPDATE ${additions(
       counts,

@@ -8,6 +8,7 @@ import type { TopCount, TopFigures, TopGroup, TopPart, TopQuery, TopSums } from 
 import { QUANTILES, TOP_STEPS } from '../../core/top.js';
 import { firstIdOf, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
+import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
 import { USAGE_TIMES } from './tables.js';
 import { FAILURES_BY_OUTCOME, summedIn } from './usage-report.js';
@@ -177,7 +178,7 @@ async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: So
   const keys = DIMENSIONS[by].join(', ');
   const order = `DESC, done DESC, ${keys} LIMIT ${limit}`;
   const isByUse = sort === 'last_used';
-  const grouped = `SELECT ${keys}, ${keyOf(sort, source)} AS sorted_by, SUM(requests) AS done, MAX(${time}) AS last_ms, COUNT(*) OVER () AS found
+  const grouped = `SELECT ${keys}, ${keyOf(sort, source, on.dialect)} AS sorted_by, SUM(requests) AS done, MAX(${time}) AS last_ms, COUNT(*) OVER () AS found
     FROM ${from} ${where.sql} GROUP BY ${keys} ${isByUse ? '' : `ORDER BY sorted_by ${order}`}`;
   const rows = await on.select<KeyRow>(
     `SELECT ${keys}, last_ms, ${LAST_USES[by]} AS used_ms, found FROM (${grouped}) g
@@ -195,12 +196,12 @@ async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: So
   return { groups, groupCount: rows[0]?.found ?? 0 };
 }
 
-function keyOf(sort: TopQuery['sort'], { counts, time, times }: Source): string {
+function keyOf(sort: TopQuery['sort'], { counts, time, times }: Source, dialect: Dialect): string {
   switch (sort) {
     case 'errors':
       return `SUM(${failuresOf(counts)})`;
     case 'cost':
-      return 'SUM(cost_nano)';
+      return summedIn(dialect, 'cost_nano');
     case 'tokens':
       return 'SUM(prompt_tokens + completion_tokens)';
     case 'last_used':

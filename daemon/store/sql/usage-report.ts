@@ -28,10 +28,8 @@ export const FAILURES_BY_OUTCOME = {
 };
 
 /** SQL for the sum of a column, which is 0 without rows. A cost is limited to what is exact. */
-export function summedIn({ least }: Pick<Dialect, 'least'>, column: string): string {
-  const sum = `COALESCE(SUM(${column}), 0)`;
-  return column === 'cost_nano' ? least(sum, String(MAX_NANO)) : sum;
-}
+export const summedIn = ({ limitedSum }: Pick<Dialect, 'limitedSum'>, column: string): string =>
+  column === 'cost_nano' ? limitedSum(column, MAX_NANO) : `COALESCE(SUM(${column}), 0)`;
 
 interface ReportRow extends UsageCountColumns {
   token_id?: string;
