@@ -4,6 +4,7 @@ import { MAX_NANO } from '../../daemon/api/money.js';
 import type { PurseRow } from '../../daemon/core/budget/counts.js';
 import type { PurseBudget } from '../../daemon/core/budget/purse.js';
 import {
+  InstanceExpired,
   type Ledger,
   type PurseReport,
   StoreUnavailable,
@@ -25,12 +26,14 @@ describe('the purses of an instance', () => {
   let ticks: Tick[];
   /** The next calls of `commit` that fail. */
   let failures: number;
+  let isExpired: boolean;
   let counts: PurseRow;
 
   beforeEach(() => {
     clock = new TestClock({ standsStill: true, startMs: DAY });
     ticks = [];
     failures = 0;
+    isExpired = false;
     const none = { nano: 0, tokens: 0 };
     counts = {
       ...{ period: 'none', limitNano: 1_000, limitTokens: null },
@@ -41,12 +44,17 @@ describe('the purses of an instance', () => {
     };
     const ledger: Ledger = {
       enrol: () => Promise.resolve(false),
-      commit: (tick) =>
-        failures-- > 0 ? Promise.reject(new StoreUnavailable('gone')) : Promise.resolve(settled(tick)),
+      commit: (tick) => {
+        if (isExpired) return Promise.reject(new InstanceExpired());
+        return failures-- > 0 ? Promise.reject(new StoreUnavailable('gone')) : Promise.resolve(settled(tick));
+      },
       lastSeq: () => Promise.resolve(ticks.length),
       held: () => Promise.resolve(new Map()),
       heldOfPurses: () => Promise.resolve(new Map([['one', none]])),
-      rejoin: () => Promise.resolve(0),
+      rejoin: () => {
+        isExpired = false;
+        return Promise.resolve(0);
+      },
       retire: () => Promise.resolve(),
     };
     const nothing = () => undefined;
@@ -195,5 +203,24 @@ describe('the purses of an instance', () => {
     expect(counts.lifeNano, 'with what exceeds the reservation').to.equal(150);
     await settlement.retire([]);
     expect(counts.leasedNano).to.equal(0);
+  });
+
+  it('that lost their lease are charged for what exceeds it, in one row, although they were forgotten meanwhile', async () => {
+    await more();
+    const reservation = reserve()!;
+    isExpired = true;
+    purses().charge(purses().of('other'), clock.now(), { nano: 1, tokens: 0 }, null);
+    await pass(1_000);
+    for (let n = 0; n < 10; n++) {
+      purses().charge(purses().of('other'), clock.now(), { nano: 1, tokens: 0 }, null);
+      await pass(2_000);
+    }
+    expect(purses().known('one')).to.equal(undefined);
+    purses().charge(purses().of('one'), clock.now(), { nano: 5, tokens: 0 }, null);
+    purses().charge(reservation.purse, clock.now(), { nano: 150, tokens: 0 }, reservation);
+    const before = ticks.length;
+    await pass(1_000);
+    const rows = ticks.slice(before).flatMap((tick) => tick.purses.filter(({ purseId }) => purseId === 'one'));
+    expect(rows.flatMap(({ charges }) => charges).map(({ nano }) => nano)).to.deep.equal([55]);
   });
 });

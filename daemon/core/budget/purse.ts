@@ -296,11 +296,10 @@ export class Purse {
   }
 }
 
-/** What of an amount a budget limits. In mode `soft` every request needs something, so that none passes when all is spent. */
-export function neededOf({ nano, tokens }: Amount, { limitNano, limitTokens, mode }: PurseBudget): Amount {
-  const least = mode === 'soft' ? 1 : 0;
+/** What of an amount a budget limits. Every request needs something, so that none passes when all is spent, and a free one finds a lease. */
+export function neededOf({ nano, tokens }: Amount, { limitNano, limitTokens }: PurseTerms): Amount {
   return {
-    nano: limitNano === null ? 0 : Math.max(least, nano),
-    tokens: limitTokens === null ? 0 : Math.max(least, tokens),
+    nano: limitNano === null ? 0 : Math.max(1, nano),
+    tokens: limitTokens === null ? 0 : Math.max(1, tokens),
   };
 }

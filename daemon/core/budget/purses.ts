@@ -146,8 +146,8 @@ export class Purses implements PurseKeeper {
     let { nano, tokens } = charge;
     const unpriced = nano === null ? 1 : 0;
     nano ??= 0;
-    // The purse of a lease is never forgotten.
-    const purse = reservation?.purse ?? this.#current(asked);
+    // Once its lease is lost, a purse may be forgotten before its requests have ended.
+    const purse = this.#current(reservation?.purse ?? asked);
     if (reservation) {
       const { lease } = reservation;
       const ofLease = { nano: Math.min(nano, reservation.nano), tokens: Math.min(tokens, reservation.tokens) };
