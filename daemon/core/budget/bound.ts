@@ -29,6 +29,8 @@ export interface Bound {
   inputTokens: number;
   /** At whatever price of output, reasoning included. */
   outputTokens: number;
+  /** How many answers these are for. */
+  answers: number;
 }
 
 /** The request has no bound. */
@@ -88,6 +90,9 @@ const ADDED_INSTRUCTIONS = 512;
 /** Instructions that are added for tools. Anthropic has published up to 530 tokens. */
 const ADDED_FOR_TOOLS = 1_024;
 
+/** OpenRouter has most files read by a service with a price for each page. */
+const READS_FILES_FIRST = /(?:^|\.)openrouter\.ai$/i;
+
 const IS_JSON = /^application\/json *(?:; *charset="?utf-?8"? *)?$/i;
 
 /** @param limitsOf null for a model without a price entry. */
@@ -106,6 +111,7 @@ export function boundOf(
   api.check(values, reading);
   if (reading.why !== null) return { why: reading.why };
   if (reading.members !== document.members) return { why: 'a member stands there twice' };
+  if (reading.hasFiles && READS_FILES_FIRST.test(host)) return { why: 'another model reads its files first' };
   const model = modelIn(route, values);
   if (model === null) return { why: 'it does not name one model' };
   const limits = limitsOf(model);
@@ -113,12 +119,14 @@ export function boundOf(
   if (partTokens === null) return { why: 'the price of the model has no part_tokens for its images, audios and files' };
   const bytes = body.length + (document.isPlain ? 0 : growthOf(values));
   const inputTokens = bytes + reading.added + reading.parts * partTokens;
-  if (api.output === null) return whole({ model, inputTokens, outputTokens: 0 });
+  if (api.output === null) return whole({ model, inputTokens, outputTokens: 0, answers: 1 });
   if (RUNS_MORE.test(model)) return { why: 'models of this kind do more than the request says' };
-  const outputTokens = outputOf({ values, model, host, maxOutput: limits?.maxOutput ?? null }, api.output);
-  if (typeof outputTokens === 'string') return { why: outputTokens };
+  const answers = answersIn(values, api.output);
+  if (typeof answers === 'string') return { why: answers };
+  const each = outputOf({ values, model, host, maxOutput: limits?.maxOutput ?? null }, api.output);
+  if (typeof each === 'string') return { why: each };
   const added = ADDED_INSTRUCTIONS + (reading.hasTools ? ADDED_FOR_TOOLS : 0);
-  return whole({ model, inputTokens: inputTokens + added, outputTokens });
+  return whole({ model, inputTokens: inputTokens + added, outputTokens: each * answers, answers });
 }
 
 function whole(bound: Bound): Bound | Boundless {
@@ -191,11 +199,20 @@ interface Asked {
 
 const isWhole = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0;
 
-/** @returns the tokens, or why they have no bound. */
-function outputOf(
-  { values, model, host, maxOutput }: Asked,
-  { maxima, counts, within, inputs }: Output,
-): number | string {
+/** @returns how many answers are asked for, or why that is not known. */
+function answersIn(values: Values, { counts, within, inputs }: Output): number | string {
+  const settings = within(values);
+  let answers = inputs(values);
+  for (const name of counts) {
+    const count = settings[name] ?? 1;
+    if (!isWhole(count)) return `${name} is not a whole number above 0`;
+    answers *= count;
+  }
+  return answers;
+}
+
+/** @returns the tokens of one answer, or why they have no bound. */
+function outputOf({ values, model, host, maxOutput }: Asked, { maxima, within }: Output): number | string {
   const settings = within(values);
   let most = 0;
   let isHonoured = false;
@@ -217,12 +234,7 @@ function outputOf(
     }
     most = isHonoured ? most + maxOutput : Math.max(most, maxOutput);
   }
-  for (const name of counts) {
-    const count = settings[name] ?? 1;
-    if (!isWhole(count)) return `${name} is not a whole number above 0`;
-    most *= count;
-  }
-  return (most + thinkingOf(values)) * inputs(values);
+  return most + thinkingOf(values);
 }
 
 /** Anthropic's budget for thinking is a part of the maximum, unless it is larger. */

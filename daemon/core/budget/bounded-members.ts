@@ -117,6 +117,22 @@ const part =
     check(value, reading);
   };
 
+/** Some providers read it with another model. */
+const filePart = (check: Check): Check => {
+  const counted = part(check);
+  return (value, reading) => {
+    reading.hasFiles = true;
+    counted(value, reading);
+  };
+};
+
+/** Some read other data here too. A video has as many images as it wants. */
+const imageUrl: Check = (value, reading) => {
+  if (typeof value !== 'string' || /^\s*data:(?!image\/)/i.test(value))
+    reading.refuse('the data of an image is of another kind');
+  reading.pass(value);
+};
+
 const STORED = 'it names a file that the provider has stored';
 const noFile = never(STORED);
 /** Where flexible processing costs less, and the others are the standard one. */
@@ -142,14 +158,17 @@ const IDENTITY = 'user metadata safety_identifier prompt_cache_key prompt_cache_
 
 // ---- chat completions
 
-const IMAGE_URL = textOr(object({ url: plain, detail: plain }));
+const IMAGE: Check = object({ url: imageUrl, detail: plain });
+const IMAGE_URL: Check = (value, reading) => {
+  (typeof value === 'string' ? imageUrl : IMAGE)(value, reading);
+};
 const CACHED = { cache_control: plain };
 const CHAT_PARTS = typed('a content part of type', {
   text: { text, ...CACHED },
   refusal: { refusal: plain },
   image_url: { image_url: part(IMAGE_URL), ...CACHED },
   input_audio: { input_audio: part(object({ data: plain, format: plain })), ...CACHED },
-  file: { file: part(object({ file_data: plain, filename: plain, file_id: noFile })), ...CACHED },
+  file: { file: filePart(object({ file_data: plain, filename: plain, file_id: noFile })), ...CACHED },
 });
 const CHAT_CALL = typed(
   'a tool call of type',
@@ -222,8 +241,14 @@ const INPUT_PARTS = typed('a content part of type', {
   summary_text: { text },
   reasoning_text: { text },
   refusal: { refusal: plain },
-  input_image: { image_url: part(plain), detail: plain, file_id: noFile },
-  input_file: { file_data: part(plain), file_url: part(plain), filename: plain, detail: plain, file_id: noFile },
+  input_image: { image_url: part(imageUrl), detail: plain, file_id: noFile },
+  input_file: {
+    file_data: filePart(plain),
+    file_url: filePart(plain),
+    filename: plain,
+    detail: plain,
+    file_id: noFile,
+  },
 });
 const CONTENT = textOr(listOf(INPUT_PARTS));
 const MESSAGE: Checks = { ...allOf('id role status phase'), content: CONTENT };

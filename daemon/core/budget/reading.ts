@@ -18,6 +18,8 @@ export class Reading {
   /** Tokens that the provider may add to what is not a part. */
   added = 0;
   hasTools = false;
+  /** In the formats of OpenAI. */
+  hasFiles = false;
 
   /** The first reason counts. */
   refuse(why: string): void {
