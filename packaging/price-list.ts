@@ -81,7 +81,7 @@ function entriesOf(
   if (models.length === 0) return [];
   const subject = { model: models.length === 1 ? (models[0] ?? '') : models, provider };
   return periodsOf(prices, date).map(({ all, ...period }) => {
-    const written = all.map(writtenOf);
+    const written = all.map((price) => withHour(writtenOf(price), models));
     const [first, ...others] = written.filter((each) => each !== null);
     if (!first || others.length + 1 < written.length) return { ...subject, ...period };
     return { ...subject, ...others.reduce(dearer, first), ...(context !== undefined && { context }), ...period };
@@ -139,6 +139,14 @@ function writtenOf(price: ModelPrice): Written | null {
   if (tiers.size === 0) return written;
   const list = [...tiers].map(([aboveInputTokens, amounts]) => ({ aboveInputTokens, ...amounts }));
   return { ...written, tiers: list };
+}
+
+/** The package has the price of an hour in the cache for Anthropic itself. Others who offer Claude ask for twice the input as well. */
+function withHour(written: Written | null, models: readonly string[]): Written | null {
+  if (!written?.cacheWrite || written.cacheWrite1h || !models.some((model) => model.includes('claude'))) return written;
+  const hourOf = ({ input = written.input ?? '0' }: WrittenAmounts) => decimal(2 * Number(input));
+  const tiers = written.tiers?.map((tier) => ({ ...tier, cacheWrite1h: hourOf(tier) }));
+  return { ...written, cacheWrite1h: hourOf(written), ...(tiers && { tiers }) };
 }
 
 const isLeftOut = (name: string, price: ModelPrice) =>
