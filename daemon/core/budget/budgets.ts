@@ -41,9 +41,12 @@ export interface Spending {
   bound: (limitsOf: (model: string) => ModelLimits | null) => Bound | Boundless;
 }
 
-/** How a request that may have spent something has ended. `unspent`: it has not. `cut`: the usage, if there is one, may be only a part. */
+/**
+ * How a request that may have spent something has ended. `unspent`: it has not. `answered`: one answer was complete, when its usage came. `cut`: the
+ * usage, if there is one, may be only a part.
+ */
 export interface Ending {
-  kind: 'unspent' | 'complete' | 'cut';
+  kind: 'unspent' | 'complete' | 'answered' | 'cut';
   usage: ModelUsage | null;
   /** Null if it is not known. */
   costNano: number | null;
@@ -64,7 +67,6 @@ const USUAL_TOKENS = 1_000;
 /** From so many requests of a token with a model on, these alone are its estimate. */
 const ENOUGH_SAMPLES = 20;
 const MAX_ESTIMATES = 10_000;
-const MAX_MODELS = 1_000;
 /** How often others may be faster with what was granted. */
 const MAX_ATTEMPTS = 10;
 const BYTES_PER_TOKEN = 4;
@@ -76,9 +78,9 @@ const WARNING_DIVISOR = 10;
 
 export class Budgets {
   readonly #options: BudgetsOptions;
-  /** Tokens that requests have used, by token and model, and by model. */
+  /** Tokens that requests have used, by token and model, and by project and model: no provider or client raises the estimates of other projects. */
   readonly #ofTokens = new CountsByName(MAX_ESTIMATES);
-  readonly #ofModels = new CountsByName(MAX_MODELS);
+  readonly #ofProjects = new CountsByName(MAX_ESTIMATES);
   /** Shadow budgets that would have refused requests: when that was told last (monotonic), and how many since. */
   readonly #wouldRefuse = new Map<string, { toldAtMs: number; count: number }>();
   /** The budgets of requests that were charged here, by the ID of their token or project. */
@@ -115,7 +117,10 @@ export class Budgets {
     try {
       for (const part of hold.parts) {
         if (part.reservation !== null) continue;
-        const refusal = await this.#reserveOne(pass, spending, part);
+        const refusal = await this.#reserveOne(pass, spending, part).catch((error: unknown) => {
+          if (part.budget.mode !== 'shadow') throw error;
+          return null; // It refuses nothing, not even while the database is unavailable.
+        });
         if (refusal === null) continue;
         if (part.budget.mode !== 'shadow') throw refusal;
         this.#wouldHaveRefused(pass, part);
@@ -195,7 +200,14 @@ export class Budgets {
     const nano = price && mostFor(price, bound.inputTokens, bound.outputTokens);
     const tokens = bound.inputTokens + bound.outputTokens;
     const assumed = { nano, tokens };
-    return { budget, reservation: null, needed: { nano: nano ?? 0, tokens }, ifUnreported: assumed, ifCut: assumed };
+    return {
+      budget,
+      reservation: null,
+      needed: { nano: nano ?? 0, tokens },
+      hasSeveral: bound.answers > 1,
+      ifUnreported: assumed,
+      ifCut: assumed,
+    };
   }
 
   #boundOf(pass: Pass, spending: Spending, nowMs: number): { bound: Bound | null; price: Price | null; why: string } {
@@ -218,7 +230,7 @@ export class Budgets {
 
   #estimate(pass: Pass, { model, bytes }: Spending, nowMs: number): Estimate {
     const input = Math.ceil(bytes / BYTES_PER_TOKEN);
-    const usual = this.#usualTokens(pass.tokenId, model);
+    const usual = this.#usualTokens(pass, model);
     const price = this.#options.costs.priceOf(pass, model, nowMs);
     const whole = Math.max(usual, input);
     const usually = { tokens: whole, nano: price && plainCost(price, input, whole - input) };
@@ -229,10 +241,10 @@ export class Budgets {
     };
   }
 
-  #usualTokens(tokenId: string, model: string | null): number {
+  #usualTokens({ tokenId, projectId }: Pass, model: string | null): number {
     const own = this.#ofTokens.get(nameOf(tokenId, model));
     if (own && own.size >= ENOUGH_SAMPLES) return own.percentile;
-    return this.#ofModels.get(model ?? '')?.percentile ?? USUAL_TOKENS;
+    return this.#ofProjects.get(nameOf(projectId, model))?.percentile ?? USUAL_TOKENS;
   }
 
   // ---- after
@@ -264,7 +276,7 @@ export class Budgets {
     }
     this.#charge(pass, pass.tokenId, hold, ending);
     this.#charge(pass, pass.projectId, hold, ending);
-    if (hold && ending.kind === 'complete') this.#learn(pass, hold, ending.usage);
+    if (hold && ending.kind !== 'cut') this.#learn(pass, hold, ending.usage);
   }
 
   #chargeWithoutBudget({ tokenId, projectId }: Pass, ending: Ending): void {
@@ -327,11 +339,11 @@ export class Budgets {
     );
   }
 
-  #learn({ tokenId }: Pass, { model }: BudgetHold, usage: ModelUsage | null): void {
+  #learn({ tokenId, projectId }: Pass, { model }: BudgetHold, usage: ModelUsage | null): void {
     const { total } = tokensIn(usage);
     if (total === null || total === 0) return;
     this.#ofTokens.add(nameOf(tokenId, model), total);
-    this.#ofModels.add(model ?? '', total);
+    this.#ofProjects.add(nameOf(projectId, model), total);
   }
 
   // ---- what operators and clients are told
@@ -437,6 +449,7 @@ const estimated = (budget: OwnedBudget, { whole, unreported, cut }: Estimate): H
   budget,
   reservation: null,
   needed: { nano: whole.nano ?? 0, tokens: whole.tokens },
+  hasSeveral: false,
   ifUnreported: unreported,
   ifCut: cut,
 });
@@ -446,11 +459,14 @@ const NOTHING_KNOWN: Assumed = { nano: null, tokens: 0 };
 /** Never less than what is reported. */
 function chargeFor({ kind, usage, costNano }: Ending, part: HeldPart | null): Assumed {
   const { total, atLeast } = tokensIn(usage);
-  const isCut = kind === 'cut';
+  const isCut = kind === 'cut' || (kind === 'answered' && part?.hasSeveral === true);
+  // Some servers report zeros for what they have not counted. No model runs without a token.
+  const isUncounted = total === 0 && part?.budget.mode === 'hard';
+  const isKnown = !isCut && !isUncounted;
   const assumed = part === null ? NOTHING_KNOWN : isCut ? part.ifCut : part.ifUnreported;
   return {
-    nano: costNano !== null && !isCut ? costNano : larger(assumed.nano, costNano),
-    tokens: total !== null && !isCut ? total : Math.max(assumed.tokens, atLeast),
+    nano: costNano !== null && isKnown ? costNano : larger(assumed.nano, costNano),
+    tokens: total !== null && isKnown ? total : Math.max(assumed.tokens, atLeast),
   };
 }
 
@@ -482,7 +498,7 @@ const plainCost = (price: Price, promptTokens: number, completionTokens: number)
     reportedNano: null,
   });
 
-const nameOf = (tokenId: string, model: string | null) => `${tokenId} ${model ?? ''}`;
+const nameOf = (id: string, model: string | null) => `${id} ${model ?? ''}`;
 
 /** The largest number up to `most` that fits, if all below one that fits do; 0 if none does. */
 function largest(most: number, fits: (value: number) => boolean): number {

@@ -40,6 +40,8 @@ export interface HeldPart {
   /** Null for a shadow budget that is used up. */
   reservation: Reservation | null;
   needed: Amount;
+  /** Whether it is known to ask for several answers: a usage that came with the end of one of them is not that of all. */
+  hasSeveral: boolean;
   /** Charged for a complete response without a usage. */
   ifUnreported: Assumed;
   /** Charged for a response that was cut. */

@@ -178,8 +178,9 @@ export class ContentReader {
       // A refused request is not searched: it must not cause more work.
       model: context.isServed ? this.#modelShown(context) : null,
       usage,
-      isUsageFinal: usage !== null && this.#events?.isUsageFinal === true,
-      ranModel: ranModel && (usage !== null || !onlyStores(withoutQuery(target))),
+      usageExtent: (usage && this.#events?.usageExtent) ?? 'part',
+      // Where one provider only stores something, another one may run a model (Mistral's conversations).
+      ranModel: ranModel && (usage !== null || this.#kind === 'events' || !onlyStores(withoutQuery(target))),
       error: ranModel ? this.#error(context) : null,
       requestBody: this.#requested.shown(context),
       responseBody: this.#capture?.responseBody(context) ?? null,

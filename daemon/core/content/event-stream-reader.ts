@@ -10,7 +10,8 @@ import { BoundedBytes } from './bounded-bytes.js';
 import { JsonScanner } from './json-scanner.js';
 import { mattersIn, MAYBE_USAGE, NOTHING } from './may-matter.js';
 import { UNNAMED_ERROR } from './facts.js';
-import { EVENT_MEMBERS, isLastUsage } from './response-members.js';
+import type { UsageExtent } from './readings.js';
+import { EVENT_MEMBERS, usageExtentOf } from './response-members.js';
 import { mergedUsage, type ReportedUsage, usageOf } from './token-counts.js';
 
 // Longer events are not captured.
@@ -40,8 +41,8 @@ export class EventStreamReader {
   model: string | null = null;
   /** Code of the error that the provider reported; null if it did not. */
   error: string | null = null;
-  /** Whether the usage is that of the whole response, even if the stream is not complete. */
-  isUsageFinal = false;
+  /** What the last usage is of. */
+  usageExtent: UsageExtent = 'part';
   /** The last complete events with a usage, if they are read only if no others follow. */
   #deferred: BoundedBytes | null = null;
   /** What the events reported together. */
@@ -210,7 +211,7 @@ export class EventStreamReader {
     const reported = EVENT_MEMBERS.usageIn(scanner);
     if (reported) {
       this.#reported = mergedUsage(this.#reported, reported);
-      this.isUsageFinal = isLastUsage(scanner);
+      this.usageExtent = usageExtentOf(scanner);
     }
     this.error ??= EVENT_MEMBERS.errorIn(scanner);
   }

@@ -1,6 +1,7 @@
 /** What is read from the JSON of responses, events and messages: the usage, the model, and whether the provider reports a failure. */
 import { modelNameFrom, UNNAMED_ERROR } from './facts.js';
 import { type JsonScanner, parsedValue } from './json-scanner.js';
+import type { UsageExtent } from './readings.js';
 import { wanted, type Wanted } from './wanted-members.js';
 import { type ReportedUsage, reportedUsage } from './token-counts.js';
 
@@ -122,15 +123,18 @@ export const EVENT_MEMBERS = new ResponseMembers({
 });
 const [CHOICE, FINISHED, FINISHED_CANDIDATE] = [0, 1, 2];
 
-/** Whether the usage of an event is the last one of its stream. Some providers report one with each event, for the part until then. */
-export function isLastUsage(event: Values): boolean {
+/** What the usage of an event is of. Some providers report one with each event, for the part until then. */
+export function usageExtentOf(event: Values): UsageExtent {
   const type = EVENT_MEMBERS.typeIn(event);
-  if (LAST_EVENTS.test(type)) return true;
+  if (LAST_EVENTS.test(type)) return 'whole';
+  if (type === FIRST_EVENT) return 'beginning';
   const isFinished = [FINISHED, FINISHED_CANDIDATE].some((mark) => EVENT_MEMBERS.markIn(event, mark) === '"');
-  if (isFinished) return true;
+  if (isFinished) return 'answer';
   // OpenAI reports it in an event of its own, with an empty list of choices.
-  return type === '' && (event.found & 1) !== 0 && EVENT_MEMBERS.markIn(event, CHOICE) === null;
+  const isOfItsOwn = type === '' && (event.found & 1) !== 0 && EVENT_MEMBERS.markIn(event, CHOICE) === null;
+  return isOfItsOwn ? 'whole' : 'part';
 }
+const FIRST_EVENT = 'message_start';
 const LAST_EVENTS = /^(?:response\.(?:completed|incomplete|failed)|message_delta)$/;
 
 /** Messages of a WebSocket, from the provider. What they say about a session comes last. */

@@ -31,9 +31,10 @@ export function runsModel(method: string, target: string): boolean {
   return CONTINUES_RUN.test(path) || (!IS_STORED.test(path) && !COUNTS_TOKENS.test(path));
 }
 
-/** POST to what stores something. All that is not known may run a model. */
-const STORES = /\/(?:files|uploads|vector_stores|conversations)(?:\/|$)/;
-const THREADS = /\/threads(?:\/[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
+/** POST to what stores something, at the place where APIs have it. All that is not known may run a model. */
+const STORES = /\/(?:v\d+\w*|openai)\/(?:files|uploads|vector_stores|conversations)(?:\/|$)/;
+/** But `/threads/runs` creates a thread and runs a model on it. */
+const THREADS = /\/threads(?:\/(?!runs$)[^/]+(?:\/messages(?:\/[^/]+)?)?)?$/;
 
 /**
  * Whether a POST only stores something. What follows a colon is a method of what is stored, and may run a model.

@@ -3,6 +3,7 @@ import { type Bound, type Boundless, boundOf, type ModelLimits } from '../../cor
 import type { OwnedBudget } from '../../core/budget/owned-budget.js';
 import { costNotBounded } from '../../core/budget/refusals.js';
 import type { Asked } from '../../core/policy/policy.js';
+import { pathOf } from '../request-head.js';
 import type { RequestBody } from './body.js';
 
 /** A hard budget has to read all of a body before any of it is forwarded. */
@@ -16,16 +17,55 @@ export function mostToJudge(budgets: readonly OwnedBudget[], declaredBytes: numb
   return (declaredBytes ?? 0) <= most ? most : 0;
 }
 
-/** The most that a request can use. @param host of the provider. */
+/** Without a body or a header that asks for another method. */
+const READS_OR_DELETES: ReadonlySet<string> = new Set(['GET', 'HEAD', 'DELETE']);
+/** As it was sent, no server takes it for another path. */
+const PLAIN_PATH = /^(?:\/[\w-][\w.:@-]*)+$/;
+/** At some providers these run a model (Mistral's conversations, LangGraph's `/runs/wait`), or are paid for by their size. */
+const MAY_COST = /\/(?:conversations|vector_stores|runs(?!\/run_))(?:\/|$)/;
+
+/** Whether a request is known to cost nothing, however a server reads it. All others reserve what they may cost. */
+export function isFree({ head, facts }: Asked): boolean {
+  const { method, target, hasBody, overridesMethod } = head;
+  if (overridesMethod || facts.problem !== null) return false;
+  if (method !== 'POST') return READS_OR_DELETES.has(method) && !hasBody;
+  const path = pathOf(target);
+  return PLAIN_PATH.test(path) && !facts.route.mustNameModel && !MAY_COST.test(path);
+}
+
+/** Whether it starts something that goes on, and costs something, after it has ended. Some of it needs no body. */
+export const startsMore = ({ head, facts }: Asked): boolean =>
+  facts.route.escapes && (head.method === 'POST' || head.hasBody);
+
+/**
+ * By these a client chooses a dearer service of Google or Amazon, has a gateway ask another provider or more than once, or asks some servers for
+ * another path.
+ */
+const CHOOSES_SERVICE =
+  /^(?:x-vertex-ai-llm-|x-amzn-bedrock-|x-litellm-|x-portkey-|helicone-|cf-aig-|x-original-url$|x-rewrite-url$)/i;
+
+/** What a request says of its cost. */
+interface SentRequest {
+  asked: Asked;
+  /** Path and query for the provider. */
+  target: string;
+  /** Names and values in turn. */
+  rawHeaders: readonly string[];
+  body: RequestBody;
+  /** Of the provider. */
+  host: string;
+}
+
+/** The most that a request can use. */
 export function boundOfRequest(
-  { head, facts }: Asked,
-  host: string,
-  body: RequestBody,
+  { asked: { head, facts }, target, rawHeaders, body, host }: SentRequest,
   limitsOf: (model: string) => ModelLimits | null,
 ): Bound | Boundless {
-  const { method, target, contentTypes, contentCodings, overridesMethod } = head;
+  const { method, contentTypes, contentCodings, overridesMethod } = head;
   if (facts.route.escapes) return { why: 'what it starts goes on after it' };
   if (overridesMethod) return { why: 'a header asks for another method' };
+  const choosing = rawHeaders.find((name, at) => at % 2 === 0 && CHOOSES_SERVICE.test(name));
+  if (choosing !== undefined) return { why: `the header ${choosing.toLowerCase()} may choose a dearer service` };
   if (contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding))) return { why: 'its body is compressed' };
   if (contentTypes.length > 1) return { why: 'it has more than one Content-Type header' };
   if (body !== null && !Buffer.isBuffer(body)) return { why: 'its body is larger than 8 MiB' };

@@ -13,11 +13,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Live, Reloadable, Settings } from '../../../config/settings.js';
 import type { Pass } from '../../core/account.js';
+import type { Bound, Boundless } from '../../core/budget/bound.js';
 import type { Spending } from '../../core/budget/budgets.js';
 import { isNotModified } from '../../core/cache/caching.js';
 import type { FreshResponse, ResponseCache } from '../../core/cache/response-cache.js';
 import { type CacheClient, CacheTransaction } from '../../core/cache-transaction.js';
 import type { ContentReaders } from '../../core/content/content-reader.js';
+import { modelNameFrom } from '../../core/content/facts.js';
 import { isRead, runsModel } from '../../core/content/runs-model.js';
 import type { Outcome } from '../../core/events.js';
 import { type LinkedSet, LinkedSetMember } from '../../core/linked-set.js';
@@ -37,7 +39,7 @@ import { type AdmissionRequest, type AdmitOptions, type AdmitSettings, checkNotE
 import { askedOf } from './asked.js';
 import { bodyIsPartOfKey, cacheRequestOf, MAX_KEY_BODY_BYTES } from './cache-request.js';
 import { ClientResponse } from './client-response.js';
-import { boundOfRequest, mostToJudge } from './budgeted.js';
+import { boundOfRequest, isFree, mostToJudge, startsMore } from './budgeted.js';
 import { RequestRecord } from './request-record.js';
 import { type IdleTimers, TransferTimeouts } from './timeouts.js';
 import { UpstreamExchange } from './upstream-exchange.js';
@@ -356,7 +358,7 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
       if (upstream.slot.granted) await upstream.slot.granted;
       checkNotEnded(this, pass);
       const runs = runsModel(req.method ?? '', req.url ?? '');
-      const spending = pass.budgets === null ? null : this.#spending(pass, fields, runs);
+      const spending = pass.budgets === null ? null : this.#spending(pass, fields);
       const waitingForUnit = options.admission.draw(pass, spendsNone, this.#withholdsUse, runs, spending);
       if (waitingForUnit) await waitingForUnit;
       checkNotEnded(this, pass);
@@ -366,21 +368,29 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     }
   }
 
-  /** What it may spend; null for what runs no model. */
-  #spending(pass: Pass, { contentLength }: RequestFields, runs: boolean): Spending | null {
+  /** What it may spend; null if that is nothing. */
+  #spending(pass: Pass, { contentLength }: RequestFields): Spending | null {
     const { budgets } = pass;
     if (budgets === null) return null;
-    const { req, record } = this;
-    const { upstreams } = this.options;
-    const { facts } = this.asked;
+    const { asked, req, record } = this;
+    const goesOn = startsMore(asked) && budgets.some(({ mode }) => mode === 'hard');
+    if (!goesOn && isFree(asked)) return null;
     const body = this.#body;
-    const startsMore = body !== null && facts.route.escapes && budgets.some(({ mode }) => mode === 'hard');
-    if (!startsMore && !(runs && facts.route.mustNameModel)) return null;
+    const upstream = this.options.upstreams.of(pass.upstreamBaseUrl);
+    const sent = {
+      asked,
+      target: upstream.pathOf(req.url ?? '/'),
+      rawHeaders: req.rawHeaders,
+      body,
+      host: upstream.host,
+    };
+    let bound: Bound | Boundless | null = null;
     return {
       budgets,
-      model: record.content?.requestedModel(req.url) ?? facts.models[0] ?? null,
+      model: record.content?.requestedModel(req.url) ?? modelNameFrom(asked.facts.models[0]),
       bytes: Buffer.isBuffer(body) ? body.length : Number(contentLength ?? 0),
-      bound: (limitsOf) => boundOfRequest(this.asked, upstreams.of(pass.upstreamBaseUrl).host, body, limitsOf),
+      // It may take milliseconds, and two budgets and a refusal ask for it.
+      bound: (limitsOf) => (bound ??= boundOfRequest(sent, limitsOf)),
     };
   }
 

@@ -289,7 +289,7 @@ export class Forwarding implements Dispatcher.DispatchHandler, ParsedResponse {
     const refusal = refusalOf(error);
     // Part of the request may have been sent; a lost connection does not show how much.
     const isSent = refusal.kind === 'upstream_unreachable' && this.#abort !== null;
-    this.#receiver.fail(isSent && !this.#hasResponse ? closedWithoutResponse(error) : refusal);
+    this.#receiver.fail(isSent ? closedAfter(error, this.#hasResponse) : refusal);
   }
 
   /**
@@ -331,10 +331,13 @@ function exceedsHeaderLimit(rawHeaders: readonly Buffer[]): boolean {
 export const malformed = (cause?: unknown) =>
   new Refusal('upstream_malformed', 'upstream answered malformed', { cause, mayBeBilled: true });
 
-const closedWithoutResponse = (cause: unknown) =>
+/** @param hasBegun whether something of the response came before, such as a 103. */
+const closedAfter = (cause: unknown, hasBegun: boolean) =>
   new Refusal(
     'upstream_unreachable',
-    'the provider closed the connection before it responded; the request may have been received',
+    hasBegun
+      ? 'upstream unreachable'
+      : 'the provider closed the connection before it responded; the request may have been received',
     { cause, mayBeBilled: true },
   );
 

@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Pass } from '../../core/account.js';
+import type { Ending } from '../../core/budget/budgets.js';
 import type { Admission } from '../../core/admission.js';
 import type { ContentReader } from '../../core/content/content-reader.js';
 import type { CaptureContext } from '../../core/content/body-capture.js';
 import { maskedErrorCode, maskedModelName } from '../../core/content/facts.js';
-import { NO_READINGS, type Readings } from '../../core/content/readings.js';
+import { NO_READINGS, type Readings, type UsageExtent } from '../../core/content/readings.js';
 import { modelUsageOf } from '../../core/content/token-counts.js';
 import type { Costs } from '../../core/cost/costs.js';
 import {
@@ -177,12 +178,12 @@ export class RequestRecord implements Completed {
       target: req.url,
       upstreamKey: this.pass?.upstreamKey ?? null,
     });
-    const { model, usage, isUsageFinal, ranModel, requestBody, responseBody, error } = read ?? NO_READINGS;
+    const { model, usage, usageExtent, ranModel, requestBody, responseBody, error } = read ?? NO_READINGS;
     const isInParts = this.isRecordedInParts && usage === null;
     if (error !== null) this.#providerReportedError(error);
     const isBilled = ranModel && !isInParts && this.#mayBeBilled(usage);
     const costNano = isBilled && this.pass ? this.#options.costs.costOf(this.pass, model, usage, this.#timeMs) : 0;
-    this.#charge(isBilled, usage, costNano, isUsageFinal);
+    this.#charge(isBilled, usage, costNano, usageExtent);
     if (isInParts) return;
     this.#settle(usage);
     const ended = this.#ended();
@@ -206,7 +207,7 @@ export class RequestRecord implements Completed {
   }
 
   /** Charges the budgets, or frees what was reserved in them. */
-  #charge(isBilled: boolean, usage: DetailedUsage | null, costNano: number | null, isUsageFinal: boolean): void {
+  #charge(isBilled: boolean, usage: DetailedUsage | null, costNano: number | null, extent: UsageExtent): void {
     const { pass, connection } = this;
     if (!pass) return;
     // On a connection, what was reported outside of its responses is charged already.
@@ -214,13 +215,21 @@ export class RequestRecord implements Completed {
       if (pass.held) this.#options.admission.budgets.settle(pass, { ...NOTHING_SPENT, usage: null });
       return;
     }
-    const isWhole = isUsageFinal || this.outcome === 'ok' || this.outcome === 'upstream_refused';
     this.#options.admission.budgets.settle(pass, {
-      kind: isWhole && !connection ? 'complete' : 'cut',
+      kind: this.#endingBy(extent),
       usage,
       costNano,
       admittedAtMs: this.#timeMs - (this.#endedAtMs - (this.forwardedAtMs ?? this.#endedAtMs)),
     });
+  }
+
+  /** How much of what it has used its usage says. */
+  #endingBy(extent: UsageExtent): Ending['kind'] {
+    const { connection, outcome } = this;
+    if (connection) return 'cut';
+    const hasEnded = extent !== 'beginning' && (outcome === 'ok' || outcome === 'upstream_refused');
+    if (extent === 'whole' || hasEnded) return 'complete';
+    return extent === 'answer' ? 'answered' : 'cut';
   }
 
   /**

@@ -30,6 +30,7 @@ function pricesFile(): string {
   const prices = [
     { model: 'm', input: '1', output: '2', max_output: 1_000 },
     { model: 'unlimited', input: '1', output: '2' },
+    { model: 'free', input: '0', output: '0', max_output: 1_000 },
     { model: 'gpt-realtime', input: '1', output: '2' },
   ];
   writeFileSync(path, JSON.stringify({ prices }));
@@ -149,6 +150,11 @@ describe('budgets', function () {
       hard: HARD,
       soft: ESTIMATE,
     },
+    'with a usage of zeros': {
+      answer: answering({ prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 }),
+      hard: HARD,
+      soft: NOTHING,
+    },
     'in the middle': { answer: CUT, hard: HARD, soft: INPUT_AND_ESTIMATE },
     'in the middle, after its usage': {
       answer: streamedUntil({ choices: [], usage: USAGE }),
@@ -160,9 +166,25 @@ describe('budgets', function () {
       hard: HARD,
       soft: INPUT_AND_ESTIMATE,
     },
+    'with only the usage of its beginning': {
+      answer: (_req, res) => {
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' });
+        const message = { model: 'm', usage: { input_tokens: 10, output_tokens: 1 } };
+        res.end(`data: ${JSON.stringify({ type: 'message_start', message })}\n\n`);
+      },
+      hard: HARD,
+      soft: INPUT_AND_ESTIMATE,
+    },
     'without a response': {
       answer: (_req, res) => {
         res.destroy();
+      },
+      hard: HARD,
+      soft: INPUT_AND_ESTIMATE,
+    },
+    'after an informational response': {
+      answer: (_req, res) => {
+        res.socket?.write('HTTP/1.1 103 Early Hints\r\n\r\n', () => res.destroy());
       },
       hard: HARD,
       soft: INPUT_AND_ESTIMATE,
@@ -323,6 +345,72 @@ describe('budgets', function () {
     expect((await scene.get(token.token)).status).to.equal(200);
   });
 
+  it('charges the bound if a response was cut when one of several answers was complete', async () => {
+    scene.provider.answer = streamedUntil({
+      choices: [{ index: 0, delta: {}, finish_reason: 'stop' }],
+      usage: USAGE,
+    });
+    const [one, several] = [asked({ stream: true }), asked({ stream: true, n: 2 })];
+    for (const [sent, nano] of [
+      [one, BILLED],
+      [several, nanoFor(boundFor(several))],
+    ] as const) {
+      const token = await tokenWith({ usd: '10.00', mode: 'hard' });
+      await complete(token, sent).catch(() => undefined);
+      expect(await spent(token)).to.include({ nano });
+    }
+  });
+
+  it('reserves for all that is not known to cost nothing', async () => {
+    const token = await tokenWith({ tokens: 1_000_000, mode: 'hard' });
+    const send = (route: string) => scene.send(bytesOf(token, '{}', {}, route));
+    for (const route of [
+      'GET /v1/chat/completions',
+      'PUT /v1/chat/completions',
+      'PATCH /v1/responses/r',
+      'DELETE /v1/responses/r',
+      'POST /v1/conversations',
+      'POST /v1/conversations/c',
+      'POST /v1/threads/runs',
+      'POST /v1/threads/t/runs/wait',
+      'POST /v1/vector_stores/v/search',
+      'POST /v1/responses/compact/',
+      'POST /v1/responses/%20',
+      'POST /v1/models/files/x/predictions',
+    ]) {
+      const { json: answered } = await send(route);
+      expect(answered.code, route).to.equal('cost_not_bounded');
+    }
+    for (const name of ['X-Vertex-AI-LLM-Shared-Request-Type', 'x-portkey-config', 'X-Original-URL']) {
+      const { error } = refused(await complete(token, body, { [name]: 'x' }), 403, 'cost_not_bounded');
+      expect(error).to.include(`the header ${name.toLowerCase()} may choose a dearer service`);
+    }
+    refused(await complete(token, body, { 'X-HTTP-Method-Override': 'PUT' }), 400, 'invalid_request');
+    expect(scene.provider.received).to.have.lengthOf(0);
+    scene.provider.answer = answering(null);
+    for (const route of [
+      'POST /v1/files',
+      'POST /v1/threads/t/messages',
+      'POST /v1/threads/t/runs/run_1/cancel',
+      'POST /v1/messages/count_tokens',
+      'POST /v1/responses/r/cancel',
+      'POST /v1/chat/completions/c',
+    ]) {
+      expect((await send(route)).status, route).to.equal(200);
+    }
+    expect((await scene.send(head('DELETE /v1/responses/r', token.token))).status).to.equal(200);
+    expect(await spent(token)).to.deep.equal(NOTHING);
+  });
+
+  it('lets a free model pass', async () => {
+    const token = await tokenWith({ usd: '1', mode: 'hard' });
+    scene.provider.answer = (_req, res) => {
+      json(res, 200, { model: 'free', usage: USAGE });
+    };
+    for (let n = 0; n < 2; n++) expect((await complete(token, asked({ model: 'free' }))).status).to.equal(200);
+    expect(await spent(token)).to.deep.equal({ nano: 0, tokens: 60, unpriced: 0 });
+  });
+
   it('says so when the rest is reserved, until others have settled', async () => {
     const token = await tokenWith({ tokens: 2 * HARD.tokens - 1, mode: 'hard' });
     let go: () => void = () => undefined;
@@ -374,6 +462,30 @@ describe('budgets', function () {
     expect(budget).to.include({ unit: 'tokens', limit: 50, used: 60 });
     expect(scene.provider.received).to.have.lengthOf(2);
     expect((await scene.get(token.token)).status, 'a read').to.equal(200);
+  });
+
+  it('charges for conversations in which a model answers, and refuses them when nothing is left', async () => {
+    const token = await tokenWith({ tokens: 30 });
+    const converse = () => scene.send(bytesOf(token, '{"model":"m","inputs":"hello"}', {}, 'POST /v1/conversations'));
+    expect((await converse()).status).to.equal(200);
+    expect(await spent(token)).to.include({ tokens: 30 });
+    refused(await converse(), 402, 'budget_exhausted');
+    await patch(token, { tokens: 100_000 });
+    scene.provider.answer = CUT;
+    await converse().catch(() => undefined);
+    expect(await spent(token), 'as estimated').to.include({ tokens: 30 + 8 + 30 });
+  });
+
+  it('estimates from what its own project has used', async () => {
+    const others = await scene.daemon.createProject();
+    const theirs = await scene.daemon.createToken(others.id, { budget: { tokens: 1_000_000_000_000 } });
+    scene.provider.answer = answering({ prompt_tokens: 900_000_000, completion_tokens: 900_000_000 });
+    expect((await complete(theirs)).status).to.equal(200);
+    expect(await spent(theirs)).to.include({ tokens: 1_800_000_000 });
+    const token = await tokenWith({ usd: '10.00' });
+    scene.provider.answer = answering(null);
+    expect((await complete(token, body)).status).to.equal(200);
+    expect(await spent(token)).to.deep.equal(ESTIMATE);
   });
 
   it('does not refuse a model without a price in a soft budget', async () => {
