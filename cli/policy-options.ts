@@ -17,7 +17,7 @@ import { usage } from '../console/failure.js';
 import { BUDGET_TOKENS, BUDGET_USD, LIMIT, MODELS, ROUTES } from '../console/columns/policy-fields.js';
 import { value, type Values } from './option.js';
 
-/** Removes a list, a limit or an amount. */
+/** Removes a list, a limit or an amount of a budget. */
 const NONE = 'none';
 
 /** A kind that also accepts `none`, which is parsed as `nothing`. */
@@ -53,7 +53,7 @@ export const policyOptions = {
   budgetUsd: value(
     '--budget-usd <AMOUNT>',
     orNone(BUDGET_USD, ''),
-    `budget in US dollars, such as 25 or 0.50; ${NONE} removes the amount`,
+    `budget in US dollars, such as 20 or 0.50; ${NONE} removes the amount`,
   ),
   budgetTokens: value(
     '--budget-tokens <COUNT>',
@@ -63,12 +63,12 @@ export const policyOptions = {
   budgetPeriod: value(
     '--budget-period <PERIOD>',
     oneOf(...BUDGET_PERIODS),
-    `when the budget begins again: with each day or month in UTC, or never (${BUDGET_PERIODS.join(', ')}; default: ${DEFAULT_BUDGET_PERIOD})`,
+    `when the budget resets: never (none), or with each day or month in UTC (${BUDGET_PERIODS.join(', ')}; default: ${DEFAULT_BUDGET_PERIOD})`,
   ),
   budgetMode: value(
     '--budget-mode <MODE>',
     oneOf(...BUDGET_MODES),
-    `hard is never exceeded, soft slightly, and shadow only reports (${BUDGET_MODES.join(', ')}; default: ${DEFAULT_BUDGET_MODE})`,
+    `hard refuses requests that could exceed the budget, soft refuses new requests once it is spent, and shadow only reports (${BUDGET_MODES.join(', ')}; default: ${DEFAULT_BUDGET_MODE})`,
   ),
 };
 
@@ -95,7 +95,7 @@ const BUDGET_OPTIONS = {
 const BUDGET_MEMBERS = Object.keys(BUDGET_OPTIONS) as (keyof Budget)[];
 
 /**
- * @param before the lists, limits and amounts that stay, unless an option replaces or removes them.
+ * @param before the lists, limits and budget that stay, unless an option replaces or removes them.
  * @returns the fields of the API; empty without any of the options.
  * @throws {Failure} for a budget without an amount.
  */

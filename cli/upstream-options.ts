@@ -24,7 +24,7 @@ export const missingUsageOption = {
   missingUsage: value(
     '--missing-usage <HOW>',
     oneOf(...MISSING_USAGES),
-    'what happens with chat streams that do not ask for their usage: off; bound: budgets are charged the most that they can cost; refuse; or inject: llmp asks for it and removes it from the response',
+    'what happens with chat streams that do not ask for their usage: off (they pass), bound (they pass, and budgets are charged the most that they can cost), refuse, or inject (llmp asks for the usage and removes it from the response)',
   ),
 };
 

@@ -153,7 +153,7 @@ const forwarding = {
     'PRICES_FILE',
     fileOrNone,
     '',
-    'The file with prices of models, which come before those that are shipped: see docs/prices.md. Empty for no file. It is read at start and on SIGHUP.',
+    'A JSON file with prices of models. They take precedence over the shipped prices: see docs/prices.md. Empty for no file.',
     'isReloadable',
   ),
   upstreamProxy: optional(

@@ -27,17 +27,17 @@ export interface Problem {
   remedy: string | null;
   /** The incident; null for a problem of the instance or of a budget. */
   incident: WireIncident | null;
-  /** The token or the project that is concerned; null for a problem of the instance, and for unknown clients. */
+  /** The token or project concerned; null for a problem of the instance, and for unknown clients. */
   of: { project_id: string; token_id: string | null } | null;
 }
 
-/** Those whose budgets may be nearly spent: see `NEARLY_SPENT_TOKENS`. */
+/** Tokens and projects whose budgets may be nearly spent: see `NEARLY_SPENT_TOKENS`. */
 export interface Spenders {
   tokens: readonly WireToken[];
   projects: readonly WireProject[];
 }
 
-/** The tokens that can be used and whose budgets are nearly spent. */
+/** Finds active tokens whose budgets are nearly spent. */
 export const NEARLY_SPENT_TOKENS: TokenQuery = {
   state: 'active',
   left_under: String(Math.round((1 - NEARLY_SPENT) * 100)),
@@ -53,7 +53,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
     'it cannot be written, or was changed: run `llmp audit verify` on the machine of the daemon, and look at its log',
 };
 
-/** Failures first. @param incidents null if they are unknown. @param spenders null if budgets are not looked at. */
+/** Failures first. @param incidents null if they are unknown. @param spenders null to leave out budgets. */
 export function problemsIn(
   { missing, degraded }: Pick<WireStatus, 'missing' | 'degraded'>,
   incidents: WireIncidents | null,
@@ -106,7 +106,7 @@ const WAIT: Readonly<Record<BudgetPeriod, string>> = {
   month: ', or wait until the next month (UTC)',
 };
 
-/** Nothing of a budget of which enough is left. */
+/** Empty unless the budget is nearly spent. */
 function budgetProblem(spender: Spender, subject: string, of: NonNullable<Problem['of']>): Problem[] {
   const { budget } = spender;
   const [part] = budgetParts(spender);

@@ -30,7 +30,7 @@ export const issuingOptions = (hours: number, name: string) => ({
 /** The template of a new token, for `token generate`. */
 export const likeOption = text(
   '--like <TOKEN>',
-  'issue a token with the project, name, cap, lifetime, lists, limits and budget of this token, except those given',
+  'issue a token with the project, name, cap, lifetime, routes, models, limits and budget of this token, except those given',
   'token',
 );
 

@@ -1,4 +1,4 @@
-/** `llmp prices …`: what models cost, which models have no price, and the arithmetic of a request. */
+/** `llmp prices`: what models cost, which models have no price, and how the cost of a request is computed. */
 import { integer } from '../../config/kinds.js';
 import { EXIT } from '../../console/failure.js';
 import type { TableColumn, View } from '../../console/table.js';
@@ -34,10 +34,10 @@ const list = command({
 
 const check = command({
   path: ['prices', 'check'],
-  summary: 'name the models that were used in the last 30 days and have no price',
+  summary: 'list the models that were used in the last 30 days and have no price',
   examples: [
     ['prices check', 'show which entries PRICES_FILE needs'],
-    ['prices check -o json', 'the same for a script'],
+    ['prices check -o json', 'print them for a script'],
   ],
   options: {},
   async run({ output, connect }) {
@@ -57,28 +57,43 @@ const tokens = integer(0, 1_000_000_000);
 
 const explain = command({
   path: ['prices', 'explain'],
-  summary: 'show which price is valid for a model, and what a request costs',
+  summary: 'show which price applies to a model, and how the cost of a request is computed',
   examples: [
     ['prices explain gpt-4o-mini', 'show the price, and the cost of 1,000 tokens each way'],
-    ['prices explain claude-sonnet-4-5 --prompt-tokens 12000 --cache-read-tokens 10000', 'with the prompt cache'],
-    ['prices explain my-model --project-id web', 'at the provider of a project'],
+    [
+      'prices explain claude-sonnet-4-5 --prompt-tokens 12000 --cache-read-tokens 10000',
+      'show the cost of a request that uses the prompt cache',
+    ],
+    ['prices explain my-model --project-id web', 'show the price at the provider of a project'],
   ],
-  argument: { name: 'MODEL', meaning: 'the model', required: true, many: false, completes: 'model' },
+  argument: { name: 'MODEL', meaning: 'the name of the model', required: true, many: false, completes: 'model' },
   options: {
     provider: text('--provider <NAME>', 'the provider, for example openai (default: any)'),
     ...onlyProject,
-    promptTokens: value('--prompt-tokens <COUNT>', tokens, 'all tokens of the prompt (default: 1000)'),
-    completionTokens: value('--completion-tokens <COUNT>', tokens, 'all tokens of the completion (default: 1000)'),
-    cacheReadTokens: value('--cache-read-tokens <COUNT>', tokens, 'those of the prompt that are read from the cache'),
+    promptTokens: value(
+      '--prompt-tokens <COUNT>',
+      tokens,
+      'all tokens of the prompt, including the prompt cache (default: 1000)',
+    ),
+    completionTokens: value(
+      '--completion-tokens <COUNT>',
+      tokens,
+      'all tokens of the completion, including reasoning (default: 1000)',
+    ),
+    cacheReadTokens: value('--cache-read-tokens <COUNT>', tokens, 'prompt tokens that are read from the prompt cache'),
     cacheWriteTokens: value(
       '--cache-write-tokens <COUNT>',
       tokens,
-      'those of the prompt that are written to the cache',
+      'prompt tokens that are written to the prompt cache',
     ),
-    cacheWrite1hTokens: value('--cache-write-1h-tokens <COUNT>', tokens, 'those of them that are written for an hour'),
-    reasoningTokens: value('--reasoning-tokens <COUNT>', tokens, 'those of the completion that are reasoning'),
-    audioInputTokens: value('--audio-input-tokens <COUNT>', tokens, 'those of the prompt that are audio'),
-    audioOutputTokens: value('--audio-output-tokens <COUNT>', tokens, 'those of the completion that are audio'),
+    cacheWrite1hTokens: value(
+      '--cache-write-1h-tokens <COUNT>',
+      tokens,
+      'part of --cache-write-tokens that is written for an hour',
+    ),
+    reasoningTokens: value('--reasoning-tokens <COUNT>', tokens, 'completion tokens that are reasoning'),
+    audioInputTokens: value('--audio-input-tokens <COUNT>', tokens, 'prompt tokens that are audio'),
+    audioOutputTokens: value('--audio-output-tokens <COUNT>', tokens, 'completion tokens that are audio'),
   },
   prints: () => explainedView.fields,
   async run({ args: [model = ''], options, output, connect }) {
@@ -163,16 +178,16 @@ function explainedLines({
   above_input_tokens: above,
   ...cost
 }: WirePriceExplained): string[] {
-  const at = name === null ? 'a provider that is not known' : name;
+  const at = name ?? 'an unknown provider';
   if (price === null)
     return [
-      `${model} of ${at} has no price. Its cost is unknown.`,
+      `${model} at ${at} has no price. The cost of its requests is unknown.`,
       'Add an entry to PRICES_FILE. See: llmp man prices',
     ];
-  const source = price.source === 'file' ? 'PRICES_FILE' : 'the list that is shipped';
+  const source = price.source === 'file' ? 'PRICES_FILE' : 'the shipped list';
   const tier = above === null ? '' : `, for more than ${exact(above)} input tokens`;
   return [
-    `${model} of ${at}: the entry ${price.model} (${price.provider ?? 'any provider'}) of ${source}${tier}`,
+    `${model} at ${at}: entry ${price.model} (${price.provider ?? 'any provider'}) of ${source}${tier}`,
     '',
     ...cost.lines.map(({ kind, count, usd_each: each, usd }) =>
       kind === 'request'

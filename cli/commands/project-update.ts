@@ -30,7 +30,7 @@ export const update = command({
     ['project update web --rpm 600 --concurrent 20', 'limit all tokens of web together; other limits stay'],
     [
       'project update web --budget-usd 500 --budget-period month',
-      'let all tokens of web together spend 500 US dollars in each month',
+      'let all tokens of web together spend 500 US dollars each month',
     ],
   ],
   argument: ONE_PROJECT,

@@ -22,7 +22,7 @@ import { tokenSelf } from '../connection/probes.js';
 import { value } from '../option.js';
 import { SDK_NAMES, SDKS, tokenIn, type TokenInEnvironment } from '../sdk-variables.js';
 
-/** What is too little: a share of the lifetime and the cap, or a time. */
+/** What is too little: a share of the lifetime, the cap and the budgets, or a time. */
 type Threshold = { percent: number } | { ms: number };
 
 const threshold: Kind<Threshold> = {
@@ -41,7 +41,7 @@ export const selfCommand = command({
   summary: 'show what is left of the token in the environment',
   examples: [
     ['self', 'show the token in OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY or another variable of an SDK'],
-    ['self --warn 10% -q -o id', 'exit with 9 if less than a tenth of the lifetime or of the cap is left'],
+    ['self --warn 10% -q -o id', 'exit with 9 if less than a tenth of the lifetime, of the cap or of a budget is left'],
     ['self --for anthropic -o json', 'print the token in ANTHROPIC_API_KEY as JSON'],
   ],
   options: {
@@ -49,7 +49,7 @@ export const selfCommand = command({
     warn: value(
       '--warn <LEFT>',
       threshold,
-      'exit with 9 if less of the lifetime or of the cap is left, for example 10%, or less time, for example 30m',
+      'exit with 9 if less of the lifetime, of the cap or of a budget is left, for example 10%, or less time, for example 30m',
     ),
   },
   async run(invocation) {
@@ -141,7 +141,7 @@ function shortagesOf(token: TokenSelf, wanted: Threshold): string[] {
     return [
       ...(endsSoon ? [`the token expires in ${leftS} s`] : []),
       ...(isSpent ? ['no requests are left'] : []),
-      ...budgets.filter(({ percent }) => percent === 0).map(({ of }) => `nothing of ${of} is left`),
+      ...budgets.filter(({ percent }) => percent === 0).map(({ of }) => `${of} is spent`),
     ];
   }
   const lifetimeS = (Date.parse(expiry) - Date.parse(created)) / 1000;

@@ -51,7 +51,7 @@ export const generate = command({
     ["token generate --query 'state:expired project:web' --out again.csv", 'issue expired tokens again'],
     ["token generate --allow-route inference --allow-model 'gpt-5-mini,claude-*'", 'allow only some routes and models'],
     ['token generate --rpm 60 --tpm 200000 --concurrent 4', 'limit how fast it may be used'],
-    ['token generate --budget-usd 25 --budget-period month', 'let it spend 25 US dollars in each month'],
+    ['token generate --budget-usd 20 --budget-period month', 'let the token spend 20 US dollars each month'],
     ['token generate -q', 'print only the secret'],
     ['token generate --env OPENAI_API_KEY', "print export OPENAI_API_KEY='sk-wt-…'"],
   ],

@@ -18,8 +18,11 @@ export const update = command({
     ["token update 3fa91c2e --allow-route inference --allow-route 'GET /v1/models'", 'allow these routes only'],
     ['token update 3fa91c2e --rpm 60', 'forward at most 60 requests in any 60 seconds; other limits stay'],
     ['token update 3fa91c2e --rpm none --concurrent 4', 'limit only what is under way at the same time'],
-    ['token update 3fa91c2e --budget-usd 25 --budget-period month', 'let it spend 25 US dollars in each month'],
-    ['token update 3fa91c2e --budget-mode hard', 'never let it spend more; the amount and the period stay'],
+    ['token update 3fa91c2e --budget-usd 20 --budget-period month', 'let the token spend 20 US dollars each month'],
+    [
+      'token update 3fa91c2e --budget-mode hard',
+      'refuse each request that could exceed the budget; the amount and period stay',
+    ],
     ['token update 3fa91c2e --allow-model none', 'allow all models again; a list of routes stays'],
   ],
   argument: ONE_TOKEN,

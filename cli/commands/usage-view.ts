@@ -34,7 +34,7 @@ export const DEFAULT_SORT = 'requests' satisfies SortField;
 /** A line for people. The label replaces the dimensions of a line that sums up others. */
 type UsageRow = WireUsageLine & { label?: string };
 
-/** The counts that are sorted by. */
+/** The counts whose sum a field sorts by. */
 const countsOf = (field: SortField): readonly UsageCount[] =>
   field === 'tokens' ? ['prompt_tokens', 'completion_tokens'] : [field === 'cost' ? 'cost_usd' : field];
 
@@ -45,7 +45,7 @@ const measuredIn = (line: WireUsageLine, field: SortField): number =>
 export const sorted = (lines: readonly WireUsageLine[], field: SortField): WireUsageLine[] =>
   [...lines].sort((one, other) => measuredIn(other, field) - measuredIn(one, field));
 
-/** The lines of each token, project or whatever `by` names first, in the order of their sums. */
+/** The lines in groups with the same first dimension of `by`, in descending order of their sums. */
 export function grouped(
   lines: readonly WireUsageLine[],
   [first]: readonly UsageDimension[],

@@ -46,16 +46,16 @@ export const usageCommand = command({
     sort: value(
       '--sort <FIELD>',
       oneOf(...SORT_FIELDS),
-      `sort by ${SORT_FIELDS.join(', ')}, the largest first; tokens are prompt and completion tokens`,
+      `sort by ${SORT_FIELDS.join(', ')}, the largest first; tokens are prompt and completion tokens, and an unknown cost is 0`,
     ),
     group: flag(
       '--group',
-      `keep together what has the same token, project or model, whichever --by has first: the largest sum comes first, sorted by ${DEFAULT_SORT} by default`,
+      `group the lines by the first field of --by, the group with the largest sum first, by the field of --sort (default: ${DEFAULT_SORT})`,
     ),
     top: value(
       '--top <COUNT>',
       integer(1, MAX_TOP),
-      `only the first lines, or with --group those of the first groups, sorted by ${DEFAULT_SORT} by default; on a terminal, one line has the sum of the others`,
+      `only this many lines, or groups with --group, sorted by ${DEFAULT_SORT} by default; on a terminal, one line has the sum of the others`,
     ),
     ...onlyIds,
   },

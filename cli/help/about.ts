@@ -71,7 +71,7 @@ interface VersionInfo {
   node: string;
   /** Of the native module in this installation. */
   sqlite: string | null;
-  /** Day and SHA-256 of the list of prices. */
+  /** Date and SHA-256 of the shipped price list. */
   prices: string | null;
 }
 

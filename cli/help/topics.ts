@@ -84,8 +84,9 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         'limited:yes': 'Has limits of requests or model tokens, or its project has. `limited:no`: all others.',
         'used:>90%': 'Has used more than this share of its cap.',
         'budget:hard':
-          'Has a budget of this mode (`hard`, `soft`, `shadow`), or its project has. `yes`: any; `no`: all others.',
-        'spent:>10': 'Has spent more US dollars than this in the current period of its budget, or in all without one.',
+          'It or its project has a budget of this mode: `hard`, `soft` or `shadow`. `budget:yes`: of any mode. `budget:no`: none.',
+        'spent:>10':
+          'Has spent more US dollars than this in the current period of its budget, or, without a budget or period, since its creation.',
         'left:<20%': 'Less than this share of its own budget is left, in US dollars or in model tokens.',
       }),
       'All words and terms must match. `llmp help token list` and the help of the other list commands name their keys. In the terminal UI, `Y` copies the command that lists what is on the screen.',

@@ -175,6 +175,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       'A token allows a client to send requests for a project until the token expires. Its secret is shown once, when the token is issued. Commands identify a token by its ID, by a unique prefix of six or more characters of it, by its name if no other token has that name, or by what lists show of its secret (`sk-wt-4esc…Jgwc`, also with `...`). `generate` accepts a name that another token has.',
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
+      'A budget limits what a token may spend, in US dollars or model tokens: `update intern --budget-usd 20`. At the limit new requests are refused with 402 until the budget resets (`--budget-period`) or is raised. With the mode `soft`, which is the default, requests in flight can exceed it; with `hard` they cannot.',
       '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over, or the token is revoked. While the daemon cannot be reached it prints the last token, until that expires.',
     ],
     sections: {
@@ -197,7 +198,30 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'A project holds an upstream key, which is the API key of the provider. The key is encrypted in the database and never shown again. It is read from a file, from standard input, or from a prompt that does not show it. There is no option for the key, because `ps` and the history of the shell would expose it.',
       'A project can have its own provider: `--provider` names a provider that llmp knows, and `--base-url` and `--auth` describe any other. A stored key is only sent to the host that it was given for, so a change to a provider on another host must come with its key. Projects without a provider use `UPSTREAM_BASE_URL` of the daemon.',
       'While a project is inactive its tokens are refused; the tokens themselves do not change.',
+      'The routes, models, limits and budget of a project apply to all its tokens, in addition to those of each token. The limits and the budget are shared by the tokens.',
     ],
+  },
+  prices: {
+    description: [
+      'llmp computes the cost of each request from the model tokens that the provider reports and the price of the model. Prices come from the file `PRICES_FILE` of the daemon, and from the list that is shipped with llmp. Nothing is fetched: a newer list comes with a newer version of llmp. The cost of a model without a price is unknown.',
+      '`check` shows what `PRICES_FILE` lacks. `explain` shows which entry applies to a model, and how the cost of a request is computed.',
+    ],
+    sections: {
+      PRICES_FILE: [
+        'A JSON file. Its entries take precedence over the shipped ones. Amounts are decimal strings in US dollars per million tokens. `model` and `provider` select the requests; without `provider` the entry applies to all providers.',
+        {
+          lines: [
+            '{"prices": [',
+            '  {"model": "house-*", "input": "0.90", "output": "2.70", "max_output": 8192},',
+            '  {"model": "gpt-4o-mini", "provider": "azure", "input": "0.165", "output": "0.66"}',
+            ']}',
+          ],
+        },
+        'Optional members are `cache_read`, `cache_write`, `cache_write_1h`, `reasoning`, `audio_input`, `audio_output`, `per_request`, `max_output`, `context`, `part_tokens`, `tiers` and `valid_from`; docs/prices.md describes them. The daemon reads the file at start and on SIGHUP. Recorded costs do not change.',
+      ],
+    },
+    exitStatus: '9 if `explain` finds no price. For other codes see llmp(1).',
+    seeAlso: ['llmp-usage(1)', ...SETTINGS],
   },
   cache: {
     description: [
@@ -234,13 +258,13 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   usage: {
     description: [
-      'Sums requests, cache hits, failures by kind, and the model tokens that the provider reports. A streamed chat completion reports model tokens only if its client requests stream_options.include_usage. The daemon writes usage every five seconds and keeps it for `USAGE_RETENTION`.',
+      'Sums requests, cache hits, failures by kind, the model tokens that the provider reports, and the cost of the requests. `unknown` is a cost that cannot be computed; `$12.35+` is a sum to which requests of unknown cost must be added. `llmp prices check` lists the models without a price. A streamed chat completion reports model tokens only if its client requests stream_options.include_usage. The daemon writes usage every five seconds and keeps it for `USAGE_RETENTION`.',
     ],
     seeAlso: SETTINGS,
   },
   top: {
     description: [
-      'Lists the tokens, projects or models with the most failures, requests or model tokens of the last 5 minutes, hour or 24 hours. A row of `model` is a pair of model and project, one of `model_total` a model over all projects. The last line is the total of all requests. The figures are those of all instances with the same database. In 24 hours there are no durations.',
+      'Lists the tokens, projects or models with the most failures, requests or model tokens, or the highest cost, of the last 5 minutes, hour or 24 hours. A row of `model` is a pair of model and project, one of `model_total` a model over all projects. The last line is the total of all requests. The figures are those of all instances with the same database. In 24 hours there are no durations.',
       'The kinds of failures: llmp `refused` the request, the provider refused it (`provider refused`), it `failed`, or a revocation `cut` it off after it had begun. The durations are until the response of the provider started.',
       'A query with words or `model:` selects among the first 200 rows. For older requests use llmp-usage(1).',
     ],
@@ -278,7 +302,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   status: {
     description: [
-      'Shows the results of the health probes. With a management token it also shows what is wrong with the traffic of the last 15 minutes, why, and what to do; the numbers of projects and tokens; and the state of the database, the cache, the audit log and the provider.',
+      'Shows the results of the health probes. With a management token it also shows what is wrong with the traffic of the last 15 minutes, why, and what to do; budgets that are spent to 80 % or more; the numbers of projects and tokens; and the state of the database, the cache, the audit log and the provider.',
     ],
     exitStatus: '9 if the daemon is not ready. For other codes see llmp(1).',
   },

@@ -15,11 +15,11 @@ export const costsQuery = (nowMs: number): UsageQuery => ({
 export interface ProjectCost extends Cost {
   id: string;
   name: string | null;
-  /** That of which the known cost is highest; null if none is known. */
+  /** The model with the highest known cost; null if no cost is known. */
   model: (Cost & { name: string | null }) | null;
 }
 
-/** The projects with a cost, the highest first; those of which nothing is known come last. */
+/** The projects with a cost, the highest first. Projects of which no cost is known come last. */
 export function projectCosts(lines: readonly WireUsageLine[]): ProjectCost[] {
   const byProject = new Map<string, WireUsageLine[]>();
   for (const line of lines) {

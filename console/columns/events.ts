@@ -1,6 +1,6 @@
 /** The fields and columns of events. */
 import type { WireBudgetEvent, WireEvent, WireRequestEvent } from '../../daemon/api/contract.js';
-import { actorShown, exact } from '../../daemon/api/formats.js';
+import { actorShown, counted, exact } from '../../daemon/api/formats.js';
 import { usdShown } from '../../daemon/api/money.js';
 import { causeOf, refuserOf } from '../../daemon/api/request-outcome.js';
 import { REQUEST_EVENT_KIND } from '../../daemon/api/vocabulary.js';
@@ -242,11 +242,11 @@ function changeShown(event: ChangeEvent): string {
   return `${event.kind} by ${actorShown(event)}${of}`;
 }
 
-/** What happened to a budget: `80 % of $25.00 a month used`. */
+/** An event of a budget, such as `80 % of $25.00 a month used`. */
 export function budgetShown({ budget, count }: WireBudgetEvent): string {
   const { limit, period, percent, mode } = budget;
-  const amount = typeof limit === 'string' ? usdShown(limit) : `${exact(limit)} tokens`;
+  const amount = typeof limit === 'string' ? usdShown(limit) : counted(limit, 'model token');
   const whole = period === 'none' ? amount : `${amount} a ${period}`;
   if (percent !== null) return `${percent} % of ${whole} used`;
-  return `${mode} budget of ${whole} would refuse${count === null ? '' : `, ${exact(count)}`}`;
+  return `${mode} budget of ${whole} would have refused ${counted(count ?? 1, 'request')}`;
 }

@@ -54,16 +54,16 @@ export function dollarsShown(usd: string): string {
   return `$${exact(Number(whole))}${part === '' ? '' : `.${part}`}`;
 }
 
-/** The choices of forms. */
+/** The choices of forms: when a budget resets, and what happens at its limit. */
 export const PERIOD_TITLES: Readonly<Record<BudgetPeriod, string>> = {
-  none: 'in all',
+  none: 'never',
   day: 'each day (UTC)',
   month: 'each month (UTC)',
 };
 export const MODE_TITLES: Readonly<Record<BudgetMode, string>> = {
-  hard: 'hard: refuses what could exceed it',
-  soft: 'soft: refuses what comes after it',
-  shadow: 'shadow: refuses nothing, but reports',
+  hard: 'hard: refuses what could exceed the budget',
+  soft: 'soft: refuses new requests once it is spent',
+  shadow: 'shadow: refuses nothing, only reports',
 };
 
 const UNTIL: Readonly<Record<BudgetPeriod, string>> = {
@@ -72,24 +72,24 @@ const UNTIL: Readonly<Record<BudgetPeriod, string>> = {
   month: ' until the next month (UTC)',
 };
 
-/** What happens with requests at the limit of the budget. */
+/** What happens at the limit of the budget. Completes `At the limit, …`. */
 export function atLimitShown({ mode, period }: Budget): string {
   switch (mode) {
     case 'hard':
       return `requests that could cost more than is left are refused with 402${UNTIL[period]}`;
     case 'soft':
-      return `new requests are refused with 402${UNTIL[period]}; those under way go on, and may exceed it`;
+      return `new requests are refused with 402${UNTIL[period]}; requests in flight finish, and may exceed the budget`;
     case 'shadow':
-      return 'nothing is refused; an event reports what would be';
+      return 'nothing is refused; events report what would have been';
   }
 }
 
-/** A token or a project, or what its holder is told about it. */
+/** The budget and the spending of a token or a project. */
 export type Spender = Pick<WireToken, 'budget' | 'spent'>;
 
 const PERIOD_NAMES = { none: '', day: ' today', month: ' this month' } as const satisfies Record<BudgetPeriod, string>;
 
-/** Nothing is known if no request has a known cost. */
+/** The cost is unknown if no request with a known cost cost anything. */
 const costOf = ({ usd, unpriced_requests }: Spender['spent']): Cost => ({
   cost_usd: unpriced_requests > 0 && nano(usd) === 0 ? null : usd,
   unpriced_requests,
@@ -115,13 +115,13 @@ export interface BudgetPart {
   spent: string;
   /** Such as `$25`. */
   limit: string;
-  /** Less what is reserved. */
+  /** What is neither spent nor reserved. */
   left: string;
   /** How much of it is spent: from 0 to 1, and more if it is exceeded. */
   share: number;
 }
 
-/** The units of a budget, dollars, model tokens or both: first that of which most is spent. */
+/** The units of a budget: dollars, model tokens or both. The one with the largest share spent comes first. */
 export function budgetParts({ budget, spent }: Spender): BudgetPart[] {
   const { usd, tokens } = budget ?? {};
   const parts: BudgetPart[] = [];
@@ -150,10 +150,10 @@ export const useShown = ({ spent, limit, share }: BudgetPart, { period }: Pick<B
 export const partShown = (part: BudgetPart, budget: Pick<Budget, 'period'>): string =>
   `${useShown(part, budget)}, ${part.left} left`;
 
-/** From this share on a budget is nearly spent. */
+/** A budget is nearly spent from this share on. */
 export const NEARLY_SPENT = 0.8;
 
-/** What is left of the scarcer unit of a budget, from 0 to 1; null without a budget. What is reserved is left: it may be returned. */
+/** The share that is left of the scarcer unit of a budget, from 0 to 1; null without a budget. What is reserved counts as left, because it may be released. */
 export function shareLeft({ budget, spent }: Spender): number | null {
   if (budget === null) return null;
   const shares = [

@@ -61,7 +61,7 @@ export const LIMIT = wholeNumber(MAX_LIMIT);
 
 /** In the form of `Budget.usd`. */
 export const BUDGET_USD: Parsed<string> = {
-  accepts: `US dollars above 0 and up to ${MAX_BUDGET_USD}, such as 20 or 1.50, with at most ${BUDGET_PLACES} places after the point`,
+  accepts: `US dollars above 0 and up to ${MAX_BUDGET_USD}, such as 20 or 1.50, with up to ${BUDGET_PLACES} places after the point`,
   parse(given) {
     const usd = given.replace(/^\$/, '');
     const nano = PLACES.test(usd) ? (nanoOf(usd) ?? 0) : 0;
@@ -79,7 +79,7 @@ function oneOf<T extends string>(values: readonly T[]): Parsed<T> {
 export const BUDGET_PERIOD = oneOf(BUDGET_PERIODS);
 export const BUDGET_MODE = oneOf(BUDGET_MODES);
 
-/** The fields of forms, in their order. Each text may be empty. */
+/** The fields of forms, in their order. An empty text means no list, limit or amount. */
 export const POLICY_FIELDS = {
   models: { label: 'Models', hint: 'empty: all; * in a name stands for any characters', of: 'allow', kind: MODELS },
   routes: {
@@ -100,7 +100,7 @@ export const POLICY_FIELDS = {
   },
   budget_period: {
     label: 'Budget period',
-    hint: 'when it begins again',
+    hint: 'when the budget resets',
     of: 'budget',
     kind: BUDGET_PERIOD,
     choices: BUDGET_PERIODS.map((value) => ({ value, label: PERIOD_TITLES[value] })),
@@ -117,7 +117,7 @@ export const POLICY_FIELDS = {
 interface FieldOf<Label> {
   label: Label;
   hint: string;
-  /** The object that it is a part of. */
+  /** The object of the API that it belongs to. */
   of: keyof Policies;
   kind: Parsed<unknown>;
   /** Of a field that is chosen rather than typed. */
@@ -172,15 +172,15 @@ export function policiesOf(texts: PolicyTexts): Policies | PolicyProblem {
 
 const orNull = <T extends object>(object: T): T | null => (Object.keys(object).length === 0 ? null : object);
 
-/** A period and a mode alone are no budget. */
+/** Null without an amount: a period and a mode alone are no budget. */
 function budgetOf(given: Partial<Budget>): Budget | null {
   if (given.usd === undefined && given.tokens === undefined) return null;
   return { period: DEFAULT_BUDGET_PERIOD, mode: DEFAULT_BUDGET_MODE, ...given };
 }
 
 /**
- * @param texts of the fields that a form has. What others say stays.
- * @returns those of the objects that the texts change.
+ * @param texts of the fields that a form has. The other fields stay unchanged.
+ * @returns the objects that the texts change.
  */
 export function policyChanges(before: Policies, texts: Partial<PolicyTexts>): Partial<Policies> | PolicyProblem {
   const was = policyTexts(before);

@@ -87,7 +87,7 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
   },
   spent: {
     title: 'Spent',
-    what: 'US dollars in the current period of its budget, or in all',
+    what: 'US dollars spent in the current period of its budget, or in total',
     shownBy: ['tui', 'admin'],
     rank: 5.5,
     width: [7, 14],
@@ -98,7 +98,7 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
   },
   left: {
     title: 'Left',
-    what: 'part of its budget that is left',
+    what: 'share of its budget that is left',
     shownBy: ['tui', 'admin'],
     rank: 6.5,
     width: 4,

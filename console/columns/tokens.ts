@@ -88,7 +88,7 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
   },
   spent: {
     title: 'Spent',
-    what: 'US dollars in the current period of its budget, or in all',
+    what: 'US dollars spent in the current period of its budget, or in total',
     rank: 6.5,
     width: [7, 14],
     isWhole: true,
@@ -100,7 +100,7 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
   },
   left: {
     title: 'Left',
-    what: 'part of its budget that is left',
+    what: 'share of its budget that is left',
     shownBy: ['tui', 'admin'],
     rank: 6.7,
     width: 4,

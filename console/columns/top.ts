@@ -109,7 +109,7 @@ export const topColumns = (by: TopDimension, window: TopWindow) => {
     },
     cost: {
       title: 'Cost',
-      what: 'what the requests cost; + if the cost of some is unknown',
+      what: 'cost of the requests; + if the cost of some is unknown',
       rank: isOfModels(by) ? 1.5 : 5.5,
       width: [6, 10],
       isWhole: true,

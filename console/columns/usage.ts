@@ -31,14 +31,14 @@ export const USAGE_COUNTS = [
   { field: 'cache_read_tokens', title: 'Prompt cache read', shortTitle: 'CACHE READ', rank: 2, isRare: true },
   { field: 'cache_write_tokens', title: 'Prompt cache written', shortTitle: 'CACHE WRITE', rank: 5.5, isRare: true },
   { field: 'cost_usd', title: 'Cost', rank: 1.5 },
-  // Whose cost is unknown.
+  // Requests whose cost is unknown.
   { field: 'unpriced_requests', title: 'Unpriced', rank: 4.2, isRare: true },
 ] as const satisfies readonly { field: Field; title: string; shortTitle?: string; rank: number; isRare?: boolean }[];
 
 export type UsageCount = (typeof USAGE_COUNTS)[number]['field'];
 export type UsageSums = Pick<WireUsageLine, UsageCount>;
 
-/** For sorting and bars. Costs are in nano-USD; an unknown one is 0. */
+/** For sorting and bars. Costs are in nano-USD; an unknown cost is 0. */
 export const amountOf = (line: UsageSums, field: UsageCount): number =>
   field === 'cost_usd' ? nanoOfCost(line) : line[field];
 

@@ -29,10 +29,14 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
         { name: 'budget', what: 'yes, no or its mode', values: values.budget.completions },
         {
           name: 'spent',
-          what: 'USD in the period of its budget, for example >10',
+          what: 'US dollars in the period of its budget, for example >10',
           values: spans('>0', '>1', '>10', '>100'),
         },
-        { name: 'left', what: 'share of its budget, for example <20%', values: spans('<50%', '<20%', '<5%') },
+        {
+          name: 'left',
+          what: 'share of its budget that is left, for example <20%',
+          values: spans('<50%', '<20%', '<5%'),
+        },
       ];
     case 'projects':
       return [

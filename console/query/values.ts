@@ -57,7 +57,7 @@ const ACTIONS: Record<AuditAction, string> = {
   'project.delete_refused': 'deleting a project was refused',
   'cache.purge': 'cached responses were purged',
   'migrations.up': 'the database was migrated',
-  'prices.change': 'other prices are in force',
+  'prices.change': 'the prices in force have changed',
   'management.denied': 'a wrong management token was used',
   'admin.login': 'a log-in to the Admin UI',
   'admin.logout': 'a log-out of the Admin UI',
@@ -98,7 +98,7 @@ const KINDS: Record<EventKind, string> = {
   'token.reactivated': 'a token was reactivated',
   'project.changed': 'a project was changed',
   'cache.purged': 'cached responses were purged',
-  'budget.threshold': '80 or 100 % of a budget were used',
+  'budget.threshold': '80 or 100 % of a budget is used',
   'budget.would_refuse': 'a shadow budget would have refused requests',
 };
 
@@ -248,10 +248,10 @@ export const isLimited = oneOf('limited', { yes: 'it or its project has limits',
 
 const BUDGETS: Record<BudgetFilter, string> = {
   yes: 'it or its project has a budget',
-  no: 'without a budget',
-  hard: 'a budget that is not exceeded',
-  soft: 'a budget that is exceeded by little',
-  shadow: 'a budget that refuses nothing',
+  no: 'neither it nor its project has a budget',
+  hard: 'a budget that no request can exceed',
+  soft: 'a budget that requests in flight can exceed',
+  shadow: 'a budget that only reports',
 };
 export const budget = oneOf('budget', BUDGETS);
 

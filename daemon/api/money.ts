@@ -5,13 +5,13 @@
 
 export const NANO_PER_USD = 1_000_000_000;
 const NANO_DIGITS = 9;
-/** What is counted for one request, a budget or a sum is at most this: 9,000,000 USD. */
+/** Maximum of the cost of one request, of a budget and of a sum: 9,000,000 USD. */
 export const MAX_NANO = 9_000_000 * NANO_PER_USD;
-/** Maximum of a budget, and how many places it has after the point. */
+/** Maximum of a budget, and its places after the point. */
 export const MAX_BUDGET_USD = 1_000_000;
 export const BUDGET_PLACES = 6;
 
-/** A sum of two amounts, which does not exceed what is exact. */
+/** A sum of two amounts, limited to what is exact. */
 export const addedNano = (one: number, other: number): number => Math.min(MAX_NANO, one + other);
 
 /**
@@ -34,9 +34,9 @@ export function usdOf(nano: number): string {
 /**
  * The cost of several requests, as the reports of the API have it.
  *
- * @param costNano of those whose cost is known.
- * @param unpriced how many have an unknown cost.
- * @returns a decimal string; null if it is not known of any request that cost something.
+ * @param costNano sum of the known costs.
+ * @param unpriced number of requests whose cost is unknown.
+ * @returns a decimal string; null if there are such requests, and the known costs are 0.
  */
 export const summedUsd = (costNano: number, unpriced: number): string | null =>
   costNano === 0 && unpriced > 0 ? null : usdOf(Math.min(MAX_NANO, costNano));
@@ -44,7 +44,7 @@ export const summedUsd = (costNano: number, unpriced: number): string | null =>
 /**
  * An amount of the API for people: `$12.35`, `$0.0042`, `<$0.0001`.
  *
- * @param usd a decimal string of the API; null if it is not known.
+ * @param usd a decimal string of the API; null if it is unknown.
  */
 export function usdShown(usd: string | null): string {
   if (usd === null) return 'unknown';
@@ -62,11 +62,11 @@ export function usdShown(usd: string | null): string {
 export interface Cost {
   /** The sum of the known costs; null if none is known. */
   cost_usd: string | null;
-  /** How many requests have an unknown cost. */
+  /** Number of requests whose cost is unknown. */
   unpriced_requests: number;
 }
 
-/** For people: `$12.35`; `$12.35+` if the cost of other requests is unknown; `unknown` if that of all is. */
+/** For people: `$12.35`; `$12.35+` if the cost of further requests is unknown; `unknown` if no cost is known. */
 export const costShown = ({ cost_usd: usd, unpriced_requests: unpriced }: Cost): string =>
   usd !== null && unpriced > 0 ? `${usdShown(usd)}+` : usdShown(usd);
 

@@ -9,7 +9,7 @@ export const TAGS = {
   Tokens:
     'Clients of /v1 use a token as their API key. A token expires, can have a request cap, and can be revoked at any time.',
   Usage: 'Totals of requests and model tokens.',
-  Prices: 'What models cost, by the list that is shipped and PRICES_FILE.',
+  Prices: 'What models cost, by the shipped price list and `PRICES_FILE`.',
   Audit: 'Records of who changed what, and when.',
   Batches: 'Changes that belong together, as the client said with `X-Audit-Batch`.',
   Events: 'Completed requests and changes, as a list and as a live stream.',

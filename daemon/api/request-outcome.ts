@@ -86,23 +86,23 @@ const CAUSES: ReadonlyMap<string, Cause> = new Map(
     },
     budget_exhausted: {
       why: 'budget spent',
-      remedy: 'raise the budget of the token or project, or wait until its period ends',
+      remedy: 'raise the budget of the token or project, or wait until it resets',
     },
     budget_reserved: {
       why: 'budget reserved',
-      remedy: 'requests under way have reserved the rest of the budget: the client may try again',
+      remedy: 'requests in flight have reserved the rest of the budget: the client may try again',
     },
     model_not_priced: {
       why: 'model without price',
-      remedy: 'add the price of the model to PRICES_FILE, or set the budget in tokens or to `soft`',
+      remedy: 'add the price of the model to PRICES_FILE, or change the budget to model tokens or to `soft`',
     },
     cost_not_bounded: {
       why: 'cost without bound',
-      remedy: 'the client has to limit its output, or set the budget to `soft`',
+      remedy: 'have the client send `max_tokens`, or change the budget to `soft`',
     },
     usage_not_requested: {
-      why: 'usage not asked for',
-      remedy: 'the client has to send `stream_options`, or set `missing_usage` of the project to `inject`',
+      why: 'usage not requested',
+      remedy: 'have the client send `stream_options`, or set `missing_usage` of the project to `inject`',
     },
     rate_limited: {
       why: 'rate limit',

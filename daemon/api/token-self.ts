@@ -40,9 +40,9 @@ export interface TokenSelf {
   allow: Allow[];
   /** The limits in force, of the token and its project: null for one that neither has. */
   limits: Required<{ [Name in keyof Limits]: SelfLimit | null }> | null;
-  /** What the token has spent, in the current period of its budget if it has one. */
+  /** What the token has spent in the current period of its budget; without a budget or period, since its creation. */
   spent: Spent;
-  /** The budgets of the token and of its project: a request must fit each. Empty: there is none. */
+  /** The budgets of the token and of its project. A request must fit both. Empty without a budget. */
   budget: SelfBudget[];
   server_time: string;
   /** The API of the token's project. */

@@ -39,14 +39,11 @@ export interface Limits {
   concurrent?: number | undefined;
 }
 
-/** When a budget begins again: never, or with each day or month in UTC. */
+/** When a budget resets: never, or at the start of each UTC day or month. */
 export const BUDGET_PERIODS = ['none', 'day', 'month'] as const;
 export type BudgetPeriod = (typeof BUDGET_PERIODS)[number];
 
-/**
- * What a budget does with a request that does not fit: `hard` reserves the most that each request can cost, `soft` an estimate, and `shadow`
- * only reports it.
- */
+/** What happens at the limit: `hard` reserves the most that each request can cost, `soft` an estimate, and `shadow` only reports. */
 export const BUDGET_MODES = ['hard', 'soft', 'shadow'] as const;
 export type BudgetMode = (typeof BUDGET_MODES)[number];
 export const DEFAULT_BUDGET_PERIOD: BudgetPeriod = 'none';
@@ -166,7 +163,7 @@ export const CHANGE_EVENT_KINDS = [
   'cache.purged',
 ] as const;
 export type ChangeEventKind = (typeof CHANGE_EVENT_KINDS)[number];
-/** Event kinds of budgets: a share of one is used; a request does not fit one that refuses nothing. */
+/** Event kinds of budgets: a threshold is reached; a shadow budget would have refused a request. */
 export const BUDGET_EVENT_KINDS = ['budget.threshold', 'budget.would_refuse'] as const;
 export type BudgetEventKind = (typeof BUDGET_EVENT_KINDS)[number];
 /** Of a token or of its project. */
@@ -228,7 +225,7 @@ export const ALL_FAILURES = `!${REQUEST_OUTCOMES.filter((outcome) => KINDS_OF_OU
 export const USAGE_DIMENSIONS = ['token', 'project', 'model', 'hour', 'day'] as const;
 export type UsageDimension = (typeof USAGE_DIMENSIONS)[number];
 
-/** Where a price is from: PRICES_FILE, or the list of the build. */
+/** Where a price comes from: `PRICES_FILE`, or the list of the build. */
 export const PRICE_SOURCES = ['file', 'shipped'] as const;
 export type PriceSource = (typeof PRICE_SOURCES)[number];
 

@@ -71,16 +71,16 @@ export interface RateLimitState {
   resetMs: number;
 }
 
-/** What a request lacks in a budget. Amounts of money are decimal strings in USD, those of tokens are numbers. */
+/** The state of a budget that a request does not fit. Amounts of money are decimal strings in USD, amounts of tokens are numbers. */
 export interface BudgetShortage {
   unit: 'usd' | 'tokens';
   limit: string | number;
   used: string | number;
-  /** For requests that are under way, and for those of other instances. */
+  /** For requests in flight, and leased by instances. */
   reserved: string | number;
-  /** What the request may cost: at most for a hard budget, as estimated for a soft one. */
+  /** What the request may cost: its bound with a hard budget, an estimate with a soft one. */
   needed: string | number;
-  /** For a hard budget: with at most that many tokens of output the request fits. */
+  /** With a hard budget: the largest maximum of output tokens with which the request fits. */
   maxOutputTokens?: number;
 }
 
@@ -96,7 +96,7 @@ export interface RefusalDetails {
   allowed?: readonly string[];
   /** The budget that the request does not fit. */
   budget?: BudgetShortage;
-  /** The whole request may have reached the provider, which may bill it although there is no response. */
+  /** The provider may have received the whole request, and may bill it although there is no response. */
   mayBeBilled?: boolean;
   /** What the client can do about it, in a phrase that continues the message. */
   hint?: string;

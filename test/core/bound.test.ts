@@ -409,7 +409,7 @@ describe('the members of a JSON document', () => {
       expect(memberCountOf(Buffer.from(json)), json).to.equal(members);
       if (!json.startsWith('{')) continue;
       const body = `{"model":"m","messages":[],"max_tokens":1,"metadata":${json}}`;
-      const why = members === distinct ? '512 + 1 tokens' : 'a member stands there twice';
+      const why = members === distinct ? '512 + 1 tokens' : 'a member is repeated';
       expect(whyOf(body).replace(/^\d+/, '512'), body).to.equal(why);
       if (members !== distinct) repeated += 1;
     }

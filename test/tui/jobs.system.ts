@@ -191,7 +191,7 @@ describe(`the jobs of operators, with ${TOKENS} tokens and traffic${WITHOUT_TMUX
         expect(token?.budget).to.deep.equal({ usd: '20.00', period: 'none', mode: 'soft' });
         const question = await new Job(terminal).press('$');
         expect(question.keys).to.be.at.most(4);
-        await terminal.shows(/At the limit new requests are refused with 402/, WITHIN_MS);
+        await terminal.shows(/At the limit, new requests are refused with 402/, WITHIN_MS);
         await terminal.press('Escape', 'Enter');
         await terminal.shows(/budget +\S* +\$[\d.]+\+? of \$20 \(\d+%\), \$[\d.]+ left, soft/, WITHIN_MS);
         await client.updateToken(token!.id, { budget: null });

@@ -19,7 +19,7 @@ function isScrolledTo(state: State, by: number): boolean {
   return top?.kind !== 'dialog' || scrolledBy(top, by) === top;
 }
 
-/** What takes something away is sent with its button only. */
+/** Dialogs that confirm a change or a purge are only sent with their button. */
 function whyNotSent(state: State): string | null {
   const top = layer(state);
   const isForm = top?.kind === 'dialog' && !['change', 'purge', 'export'].includes(top.purpose.for);
@@ -73,7 +73,7 @@ const ofDialogs: readonly Binding[] = [
     keys: ['ctrl+s'],
     on: ['dialog'],
     label: 'send',
-    meaning: 'press the second button from any field of a form',
+    meaning: 'send a form from any field, as its second button does',
     footer: 4,
     whyDisabled: whyNotSent,
     run: onLayer('dialog', forms.submitted),

@@ -81,7 +81,7 @@ function warningLines(state: State, dialog: Dialog, room: number): Strip[] {
   const limit = atLimit(dialog);
   return [
     ...(dialog.purpose.for === 'purge' ? [preview(state)] : []),
-    ...(limit === null ? [] : wrapped(`At the limit ${limit}.`, room).map((line) => strip(text(line, 'faint')))),
+    ...(limit === null ? [] : wrapped(`At the limit, ${limit}.`, room).map((line) => strip(text(line, 'faint')))),
     ...(warning === null ? [] : [strip(text(`! ${warning}`, 'warning'))]),
   ];
 }

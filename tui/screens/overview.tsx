@@ -320,7 +320,7 @@ function tokensSection(state: State, { tokens, projects }: WireStatus): Section 
   };
 }
 
-/** @param hasCost whether the title says what costs most, because there may be no room for the section that does. */
+/** @param hasCost whether the title says what costs most, because the section of costs may not fit. */
 function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean): Section {
   const { lastHour } = state.overview;
   return {

@@ -1,4 +1,4 @@
-/** What a token or a project may spend and has spent, on its screen: two lines. */
+/** Two lines on the screen of a token or project: its budget, and what it has spent. */
 import { budgetParts, NEARLY_SPENT, partShown, type Spender, spentShown } from '../../console/columns/policies.js';
 import { keyOf } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
@@ -24,7 +24,7 @@ export function spendingLines(state: State, spender: Spender, { columns, nameCol
 
 const noBudget = (key: string) => strip('none', text(`  ${key} sets one`, 'faint'));
 
-/** A bar of the unit of which most is spent, its figures, those of the other if there is room, and the mode; null without a budget. */
+/** A bar and the figures of the unit with the largest share spent, the mode, and the figures of the other unit if there is room. Null without a budget. */
 function budgetStrip(spender: Spender, room: number): Strip | null {
   const { budget } = spender;
   const [first, ...others] = budgetParts(spender);

@@ -187,7 +187,7 @@ function wordToType(state: State, tokens: readonly WireToken[]): string {
 
 export const isOfPolicies = (body: PolicyChanges): boolean => 'allow' in body || 'limits' in body || 'budget' in body;
 
-/** What a change of policies is about: what somebody `may use`, or `may spend`. */
+/** What a change of policies is about: what a token or project `may use`, or `may spend`. */
 export const policyVerb = (body: PolicyChanges): string => {
   const isUse = 'allow' in body || 'limits' in body;
   if (!('budget' in body)) return 'may use';

@@ -45,7 +45,7 @@ export const newPolicyFields = (ofWhat = ''): Field[] => [
   ...fieldsOf(NO_POLICIES).map((field): Field => ({ ...field, onlyIf: { field: 'Restrict', among: ['yes'] } })),
 ];
 
-/** The texts of those fields that the form has. */
+/** The texts of the fields that the form has. */
 const textsIn = (dialog: Dialog): Partial<PolicyTexts> =>
   Object.fromEntries(
     policyFields.flatMap((field) => {

@@ -88,7 +88,7 @@ export const checkReceived = (state: State, { name, id }: Named, check: WireProj
 
 export const busiestRows = (state: Pick<State, 'size'>): number => (isLow(state) ? 3 : MAX_BUSIEST);
 
-// Twelve facts, the chart with its title, titles and blank lines, of which a low screen has one less.
+// Twelve facts, the chart with its title, titles and blank lines (one less on a low screen).
 const OTHER_LINES = 23;
 /** Lines of the screen above the changes. */
 export const linesAboveChanges = (state: Pick<State, 'size'>): number =>

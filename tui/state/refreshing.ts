@@ -41,7 +41,7 @@ function dataRequests(state: State): DataRequest[] {
   }
 }
 
-/** What is read from reports over days, or from all budgets, changes slowly and takes longer to read. */
+/** Reports over days and the budgets of all tokens change slowly, and take longer to read. */
 const SPENDING_MS = 30_000;
 
 function isDue({ overview: { loadedMs }, nowMs }: State, what: keyof State['overview']['loadedMs']): boolean {

@@ -88,7 +88,7 @@ export const lastMinuteRequests = (state: State): readonly number[] =>
 /** The facts of a token that have a line of their own: the secret is shown with the ID. */
 export const TOKEN_FACTS = TOKEN_LINES.filter(({ id }) => id !== 'secret');
 
-// Counters, the budget, the chart, blank lines, of which a low screen has one less, titles and the command.
+// Counters, the budget, the chart, blank lines (one less on a low screen), titles and the command.
 const OTHER_LINES = 20;
 /** Lines of the screen above the history, which has at least one line. */
 export const linesAboveHistory = (state: Pick<State, 'size'>): number =>

@@ -32,7 +32,7 @@ export interface UsedModels {
   by: string | null;
 }
 
-/** Offers none, such as for a new project. */
+/** For a form that offers no models, such as that of a new project. */
 export const NONE_USED: UsedModels = { models: [], by: null };
 
 /** @param project null: all projects. */
@@ -134,7 +134,7 @@ const listOf = (text: string): string[] =>
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '');
 
-/** The fields as they were sent; those that were not sent as in `before`. */
+/** The fields as they were sent. Fields that were not sent are as in `before`. */
 export function policyForm(form: URLSearchParams, before = EMPTY_POLICY_FORM): PolicyTexts {
   const texts = Object.fromEntries(
     policyFields.map((field) => [field, form.get(field)?.trim() ?? before[field]]),
@@ -152,7 +152,7 @@ export function policiesIn(texts: PolicyTexts): Policies {
 
 /** What the fields of a project mean. */
 export const OF_PROJECT =
-  'What each of its tokens may use, and how fast all of them together may be used, and what they may spend.';
+  'What each of its tokens may use, how fast all of them together may be used, and what they may spend together.';
 
 // ---- pages
 
@@ -252,7 +252,7 @@ function changeRoutes<T extends WireToken | WireProject>(kind: Restricted<T>, { 
   return [get(`/${section}/:id/${path}`, (request) => ask(request)), post(`/${section}/:id/${path}`, change)];
 }
 
-/** What a done change says on the page of the token or project. */
+/** The message on the page of the token or project after a change. */
 export const POLICY_DONE = {
   restricted: 'Limits changed. They hold from the next request on.',
   budgeted: 'Budget changed. It holds from the next request on.',

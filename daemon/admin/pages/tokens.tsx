@@ -208,7 +208,7 @@ function MoreFilters({ query }: { query: URLSearchParams }) {
         {select('created', 'Created', choicesWith(CREATED, given('created')))}
         {select('idle_over', 'Not used for', choicesWith(IDLE, given('idle_over')))}
         {input('used_over', 'Used more than, %', { type: 'number', min: 0, max: 100 })}
-        {input('left_under', 'Left of the budget, less than, %', { type: 'number', min: 0, max: 100 })}
+        {input('left_under', 'Budget left, less than, %', { type: 'number', min: 0, max: 100 })}
         {input('errors_over', 'Failures, more than', { type: 'number', min: 0, max: MAX_ERRORS })}
         {input('model', 'Model, a part of its name', { type: 'text', maxLength: 200, spellCheck: false })}
       </div>

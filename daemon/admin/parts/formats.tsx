@@ -108,7 +108,7 @@ export function Cap({ used, cap }: { used: number; cap: number }) {
   );
 }
 
-/** What may be spent, how much of it is, with a meter for each unit of the budget, and what happens at the limit. */
+/** The budget, a meter of what is spent for each of its units, and what happens at the limit. */
 export function BudgetUse({ spender }: { spender: Spender }) {
   const { budget } = spender;
   if (budget === null) return <>none</>;

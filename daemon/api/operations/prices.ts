@@ -4,12 +4,12 @@ import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { EXAMPLE_IDS } from '../schemas/fields.js';
 
-const LIST_DESCRIPTION = `Returns the entries of PRICES_FILE and of the list that is shipped, in the order in which they are searched. An entry
-with a provider comes before one without, a name before a pattern, and a long pattern before a short one. Amounts are decimal numbers in US
+const LIST_DESCRIPTION = `Returns the entries of \`PRICES_FILE\` and of the shipped list, in the order in which they are searched. An entry
+with a provider comes before one without, a name before a pattern, and a longer pattern before a shorter one. Amounts are decimal numbers in US
 dollars.`;
-const CHECK_DESCRIPTION = `Returns the models that ran in the last 30 days and have no price now, for each project. The cost of their requests is
-unknown. Add entries for them to PRICES_FILE, and reload the daemon with SIGHUP: requests from then on have a cost.`;
-const EXPLAIN_DESCRIPTION = `Returns the entry that is valid for a model now, and the arithmetic of a request with the given numbers of tokens.`;
+const CHECK_DESCRIPTION = `Returns the models that were used in the last 30 days and have no price now, for each project. The cost of their requests is
+unknown. Add entries for them to \`PRICES_FILE\`, and reload the daemon with SIGHUP: later requests then have a cost.`;
+const EXPLAIN_DESCRIPTION = `Returns the entry that applies to a model now, and how the cost of a request with these numbers of tokens is computed.`;
 
 const NO_PARTICULAR = {
   cache_read: null,

@@ -45,7 +45,7 @@ export const projects = {
     tag: 'Projects',
     summary: 'Update a project',
     description:
-      'Changes the name or API key of a project, or deactivates or reactivates it. Deactivating a project also ends the in-flight requests of its tokens. Requests in flight keep the old API key. With `check_key`, a key that the provider refuses is not stored.',
+      'Changes the name, the API key, the provider, the limits or the budget of a project, or deactivates or reactivates it. `allow`, `limits` and `budget` are replaced as a whole, and removed with null. Deactivating a project also ends the in-flight requests of its tokens. Requests in flight keep the old API key. With `check_key`, a key that the provider refuses is not stored.',
     body: schemas.projectPatch,
     response: schemas.projectChanged,
     version: projectVersion,

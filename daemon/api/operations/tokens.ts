@@ -92,7 +92,7 @@ export const tokens = {
     tag: 'Tokens',
     summary: 'Change a token',
     description:
-      'Revokes or reactivates a token, or changes what it may ask for and spend. Works in any state of the token. A reactivated token keeps its expiry and its cap. `allow` and `limits` are replaced as a whole, and removed with null, from the next request on.',
+      'Revokes or reactivates a token, or changes what it may ask for and spend. Works in any state of the token. A reactivated token keeps its expiry and its cap. `allow`, `limits` and `budget` are replaced as a whole, and removed with null, from the next request on.',
     body: schemas.tokenPatch,
     response: schemas.token,
     version: tokenVersion,
@@ -102,6 +102,7 @@ export const tokens = {
         revoke: { is_active: false },
         reactivate: { is_active: true },
         restrict: { allow: { models: ['gpt-5-mini'] } },
+        'cap at 20 dollars a month': { budget: { usd: '20.00', period: 'month' } },
       },
       response: schemas.tokenExample,
     },

@@ -133,7 +133,7 @@ export const requestEvent = z
       .describe('Token counts of the provider.'),
     cost_usd: nullable(
       string(
-        'What the request cost by the prices in force when it was served: US dollars, as a decimal number. `0.00` if nothing was to be paid; null if it ran a model and its cost is unknown.',
+        'What the request cost by the prices in force when it was served: US dollars, as a decimal number. `0.00` if it was free; null if it ran a model and its cost is unknown.',
       ),
     ),
     request_body: nullable(string('Start of the request body if body capture is on, otherwise null.')),
@@ -167,16 +167,16 @@ export const budgetEvent = z
     kind: z.enum(BUDGET_EVENT_KINDS).describe('Kind of the event.'),
     ...changeBase,
     count: nullable(
-      count('`budget.would_refuse`: number of requests since the event before, this one included; otherwise null.'),
+      count('`budget.would_refuse`: number of requests since the previous event, including this one; otherwise null.'),
     ),
     budget: z
       .strictObject({
-        owner: z.enum(BUDGET_OWNERS).describe('Whether it is the budget of the token or of the project.'),
-        mode: z.enum(BUDGET_MODES).describe('What it does with a request that does not fit.'),
-        period: z.enum(BUDGET_PERIODS).describe('When it begins again.'),
+        owner: z.enum(BUDGET_OWNERS).describe('Whose budget it is: that of the token or of the project.'),
+        mode: z.enum(BUDGET_MODES).describe('What happens at the limit.'),
+        period: z.enum(BUDGET_PERIODS).describe('When the budget resets.'),
         unit: z.enum(BUDGET_UNITS).describe('The unit of the amounts.'),
-        limit: amount('The budget.'),
-        used: amount('What of it is used.'),
+        limit: amount('The limit.'),
+        used: amount('What is used in the current period.'),
         percent: nullable(
           z
             .int()
@@ -187,7 +187,7 @@ export const budgetEvent = z
       })
       .describe('The budget.'),
   })
-  .describe('A share of a budget is used, or a budget that refuses nothing would refuse a request.');
+  .describe('A threshold of a budget is reached, or a `shadow` budget would have refused a request.');
 
 export const event = z
   .discriminatedUnion('kind', [requestEvent, changeEvent, budgetEvent])

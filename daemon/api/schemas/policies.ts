@@ -52,23 +52,23 @@ const USD = z
 
 const budgeted = z.strictObject({
   usd: USD.describe(
-    `US dollars: a decimal number above 0 and up to ${MAX_BUDGET_USD}, as a string, with at most ${BUDGET_PLACES} places after the point.`,
+    `US dollars: a decimal number above 0 and up to ${MAX_BUDGET_USD}, as a string, with up to ${BUDGET_PLACES} places after the point.`,
   ).optional(),
   tokens: wholeNumber(1, MAX_BUDGET_TOKENS).describe('Model tokens, of prompts and completions together.').optional(),
   period: z
     .enum(BUDGET_PERIODS)
-    .describe('When it begins again: never, or with each day or month in UTC.')
+    .describe('When the budget resets: never (`none`), or at the start of each UTC day or month.')
     .default(DEFAULT_BUDGET_PERIOD),
   mode: z
     .enum(BUDGET_MODES)
     .describe(
-      'What it does with a request that does not fit. `hard` reserves the most that a request can cost, so that it is not exceeded; `soft` reserves an estimate; `shadow` refuses nothing, and only reports what would be refused.',
+      'What happens at the limit. `hard` reserves the most that each request can cost, so the budget is not exceeded. `soft` reserves an estimate, so requests in flight can exceed it. `shadow` refuses nothing, and only reports what `soft` would refuse.',
     )
     .default(DEFAULT_BUDGET_MODE),
 });
 
-/** Fields of a request. @param whose such as `the token`. */
-export const policyFields = (whose: string) => ({
+/** Fields of a request. @param whose such as `the token`. @param together who shares the limits and the budget. */
+export const policyFields = (whose: string, together = whose) => ({
   allow: about(
     nullable(
       allowed
@@ -89,7 +89,7 @@ export const policyFields = (whose: string) => ({
           `an object with requests_per_minute, tokens_per_minute or concurrent: whole numbers from 1 to ${MAX_LIMIT}; or null`,
         ),
     ),
-    `How fast ${whose} may ask. Null: without a limit.`,
+    `How fast ${together} may ask. Null: without a limit.`,
   ).optional(),
   budget: about(
     nullable(
@@ -99,23 +99,25 @@ export const policyFields = (whose: string) => ({
           `an object with usd, a decimal number above 0 in a string, tokens, a whole number from 1 to ${MAX_BUDGET_TOKENS}, or both, and optionally period (${BUDGET_PERIODS.join(', ')}) and mode (${BUDGET_MODES.join(', ')}); or null`,
         ),
     ),
-    `What ${whose} may spend. Null: without a budget.`,
+    `What ${together} may spend. Null: without a budget.`,
   ).optional(),
 });
 
 /** Fields of a response. */
-export const policies = (whose: string) => ({
+export const policies = (whose: string, together = whose) => ({
   allow: nullable(allowed.describe(`What ${whose} may ask for; null: everything.`)),
-  limits: nullable(limited.describe(`How fast ${whose} may ask; null: without a limit.`)),
+  limits: nullable(limited.describe(`How fast ${together} may ask; null: without a limit.`)),
   budget: nullable(
     z
       .strictObject({
         usd: string('US dollars, as a decimal number.').optional(),
         tokens: count('Model tokens, of prompts and completions together.').optional(),
-        period: z.enum(BUDGET_PERIODS).describe('When it begins again: never, or with each day or month in UTC.'),
-        mode: z.enum(BUDGET_MODES).describe('What it does with a request that does not fit.'),
+        period: z
+          .enum(BUDGET_PERIODS)
+          .describe('When the budget resets: never (`none`), or at the start of each UTC day or month.'),
+        mode: z.enum(BUDGET_MODES).describe('What happens at the limit.'),
       })
-      .describe(`What ${whose} may spend; null: without a budget.`),
+      .describe(`What ${together} may spend; null: without a budget.`),
   ),
 });
 
@@ -125,10 +127,14 @@ export const spent = (whose: string) =>
     .strictObject({
       usd: string('US dollars, as a decimal number. Requests whose cost is unknown are not included.'),
       tokens: count('Model tokens, of prompts and completions together.'),
-      reserved_usd: string('US dollars that are reserved for requests under way, and for those that come next.'),
+      reserved_usd: string(
+        'US dollars that are reserved for requests in flight, and leased by instances for the next ones.',
+      ),
       unpriced_requests: count(
         'Requests whose cost is unknown, because their model has no price or their usage was not reported.',
       ),
-      since: timestamp('Since when: the start of the period of the budget, or the creation.'),
+      since: timestamp('Start of the current period of the budget; without a period, the time of the creation.'),
     })
-    .describe(`What ${whose} has spent in the current period of its budget, or since it was created.`);
+    .describe(
+      `What was spent by ${whose} in the current period of its budget, or, without a budget or period, since its creation.`,
+    );

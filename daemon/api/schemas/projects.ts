@@ -45,7 +45,7 @@ const upstreamFields = {
 
 const missingUsage = about(
   oneOf(MISSING_USAGES),
-  'What happens with a streamed chat completion (POST to `…/chat/completions`) without `stream_options`, whose usage the provider would not report: with `off` nothing, so its model tokens are not counted, and a budget is charged an estimate, or the bound if it is hard; with `bound` each budget is charged the bound, where there is one; with `refuse` the request is refused with 400 `usage_not_requested`; with `inject` llmp asks for the usage and removes it from the response.',
+  'What happens with a streamed chat completion (POST to `…/chat/completions`) without `stream_options`, whose usage the provider would not report: with `off` it passes, its model tokens are not counted, and a budget is charged an estimate, or the bound if it is `hard`; with `bound` every budget is charged the bound if the request has one; with `refuse` it is refused with 400 `usage_not_requested`; with `inject` llmp asks for the usage and removes it from the response.',
 ).optional();
 
 export const projectCreate = z
@@ -55,7 +55,7 @@ export const projectCreate = z
     check_key: checkKey,
     ...upstreamFields,
     missing_usage: missingUsage,
-    ...policyFields('each token of the project'),
+    ...policyFields('each token of the project', 'all tokens of the project together'),
   })
   .describe('A new project.');
 
@@ -66,7 +66,7 @@ export const projectPatch = z
     check_key: checkKey,
     ...upstreamFields,
     missing_usage: missingUsage,
-    ...policyFields('each token of the project'),
+    ...policyFields('each token of the project', 'all tokens of the project together'),
     is_active: about(
       flag,
       'False deactivates the project: its tokens are refused until it is active again.',
@@ -97,9 +97,9 @@ export const project = z
     missing_usage: z
       .enum(MISSING_USAGES)
       .describe(
-        'What happens with a streamed chat completion that does not ask for its usage: nothing (`off`), budgets are charged the most that it can cost (`bound`), it is refused (`refuse`), or llmp asks for its usage and removes it from the response (`inject`).',
+        'What happens with a streamed chat completion that does not ask for its usage: it passes (`off`), it passes and budgets are charged the most that it can cost (`bound`), it is refused (`refuse`), or llmp asks for its usage and removes it from the response (`inject`).',
       ),
-    ...policies('each token of the project'),
+    ...policies('each token of the project', 'all tokens of the project together'),
     created_at: timestamp('Creation time.'),
     updated_at: timestamp('Time of the last change.'),
     deactivated_at: nullable(timestamp('Time of deactivation; null while the project is active.')),

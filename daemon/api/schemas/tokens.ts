@@ -132,16 +132,16 @@ export const tokenQuery = z.strictObject({
   used_under: about(percentage, 'Only tokens that have used less than this percentage of their cap.').optional(),
   budget: about(
     oneOf(BUDGET_FILTERS),
-    'Only tokens that have a budget or whose project has (`yes`), all others (`no`), or those with a budget of this mode.',
+    'Only tokens with a budget of their own or of their project (`yes`), tokens without (`no`), or tokens with a budget of this mode.',
   ).optional(),
   spent_over: about(
     usd,
-    'Only tokens that have spent more US dollars than this in the current period of their budget, or without a budget since they were created.',
+    'Only tokens that have spent more US dollars than this in the current period of their budget, or, without a budget or period, since their creation.',
   ).optional(),
   spent_under: about(usd, 'The same, but less than this.').optional(),
   left_over: about(
     percentage,
-    'Only tokens with a budget of their own of which more than this percentage is not spent. With a budget in US dollars and model tokens, the smaller percentage counts.',
+    'Only tokens with a budget of their own of which more than this percentage is left. If the budget has US dollars and model tokens, the smaller percentage counts.',
   ).optional(),
   left_under: about(percentage, 'The same, but less than this.').optional(),
   q: about(

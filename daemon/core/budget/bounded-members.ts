@@ -1,16 +1,16 @@
 /**
- * The members of requests that are known not to raise what a request can cost beyond its bound, for each API. A request with any other one
- * has no bound: a list of those that do raise it would be incomplete with the provider's next release.
+ * The members that a request with a bound can have, for each API. None of them raises the cost beyond the bound. A request with any other
+ * member has no bound: a list of the members that do raise the cost would be incomplete with the provider's next release.
  */
 import { Reading } from './reading.js';
 
-/** Looks at a value, and notes what the bound depends on. */
+/** Checks a value, and notes what the bound depends on. */
 export type Check = (value: unknown, reading: Reading) => void;
 type Checks = Readonly<Record<string, Check>>;
 
 // ---- what values may be
 
-/** Whatever it is, it is no more than its bytes. */
+/** Any value: it has no more tokens than bytes. */
 const plain: Check = (value, reading) => {
   reading.pass(value);
 };
@@ -43,7 +43,7 @@ const never =
 const oneOf =
   (name: string, ...values: string[]): Check =>
   (value, reading) => {
-    if (!values.includes(value as string)) reading.refuse(`${name} may be dearer than the price`);
+    if (!values.includes(value as string)) reading.refuse(`${name} may cost more than the price`);
     reading.pass(value);
   };
 
@@ -135,7 +135,7 @@ const imageUrl: Check = (value, reading) => {
 
 const STORED = 'it names a file that the provider has stored';
 const noFile = never(STORED);
-/** Where flexible processing costs less, and the others are the standard one. */
+/** Service tiers that cost no more than the standard one. */
 const tier = oneOf('service_tier', 'auto', 'default', 'standard', 'standard_only', 'flex', 'on_demand');
 const textOnly: Check = (value, reading) => {
   const isText = Array.isArray(value) && value.every((it) => typeof it === 'string' && it.toLowerCase() === 'text');
@@ -269,7 +269,7 @@ const inputItem: Check = (value, reading) => {
   if (isObject(value)) {
     const { type, role, id, encrypted_content: content } = value;
     if ((type ?? null) === null && typeof role !== 'string') reading.refuse('it refers to an item that is stored');
-    // With its ID the provider finds what it has stored, of which the summary says little.
+    // With the ID the provider finds the stored reasoning, which can be longer than its summary.
     if (type === 'reasoning' && (id ?? null) !== null && (typeof content !== 'string' || content === ''))
       reading.refuse('it refers to reasoning that is stored');
   }
@@ -372,7 +372,7 @@ const message = (checks: Checks): Check => {
     for (const name in value) {
       const other = spelled.get(name);
       if (other !== undefined && other !== name && Object.hasOwn(value, other))
-        reading.refuse(`the member ${other} stands there in two spellings`);
+        reading.refuse(`the member ${other} has two spellings`);
     }
     readMembers(value, known, reading);
   };
@@ -387,7 +387,7 @@ const oneOrMore =
   };
 
 const mediaType: Check = (value, reading) => {
-  // A video has as many images as it wants.
+  // A video can have any number of images.
   if (typeof value !== 'string' || !/^(?:image|audio)\/|^application\/pdf$|^text\//.test(value))
     reading.refuse('a part is not an image, an audio, a PDF or a text');
 };

@@ -1,4 +1,4 @@
-/** Why a request is refused because of a budget. */
+/** The refusals of budgets. Each message says what is wrong, and its hint what to do. */
 import { usdOf } from '../../api/money.js';
 import type { BudgetUnit } from '../../api/vocabulary.js';
 import { type BudgetShortage, Refusal, wholeSeconds } from '../refusal.js';
@@ -10,35 +10,35 @@ export interface Misfit {
   budget: OwnedBudget;
   state: PurseState;
   needed: Amount;
-  /** For a hard budget: with at most that many tokens of output it would fit; null for others. */
+  /** For a hard budget: the largest maximum of output tokens that would fit; null for other modes. */
   fittingOutput: number | null;
   nowMs: number;
 }
 
 export const modelNotPriced = (model: string, { owner }: OwnedBudget) =>
-  new Refusal('model_not_priced', `the model has no price, and the budget of the ${owner} needs one`, {
-    hint: `ask for a price of ${model} in PRICES_FILE, or use another model`,
+  new Refusal('model_not_priced', `the model has no price, and the hard budget of the ${owner} needs one`, {
+    hint: `ask the operator to add a price for ${model}, or use another model`,
   });
 
 export const costNotBounded = (why: string, { owner }: OwnedBudget) =>
   new Refusal(
     'cost_not_bounded',
-    `the cost of this request has no bound: ${why}; the budget of the ${owner} needs one`,
+    `the cost of this request has no bound: ${why}; the hard budget of the ${owner} needs one`,
   );
 
-/** It does not fit, however others settle. */
+/** The request does not fit, even if all reservations are released. */
 export function exhausted(misfit: Misfit): Refusal {
   const { budget, state, needed, fittingOutput, nowMs } = misfit;
   const unit = unitOf(misfit, false);
   const isUsedUp = unit.used >= unit.limit;
   const message = isUsedUp
     ? `the budget of the ${budget.owner} is used up`
-    : `the request may need ${shown(unit.unit, unit.needed)}, and ${shown(unit.unit, unit.limit - unit.used)} of the budget of the ${budget.owner} are left`;
+    : `the request may cost ${shown(unit.unit, unit.needed)}, more than the ${shown(unit.unit, unit.limit - unit.used)} that are left of the budget of the ${budget.owner}`;
   const isFitting = fittingOutput !== null && fittingOutput > 0;
   const endsMs = state.endsMs !== null && fitsAlone(budget, needed) ? state.endsMs : null;
   const hints = [
-    ...(isFitting ? [`it fits with at most ${fittingOutput} output tokens`] : []),
-    ...(endsMs === null ? [] : [`the budget begins again at ${new Date(endsMs).toISOString().replace('.000Z', 'Z')}`]),
+    ...(isFitting ? [`it fits with a maximum of ${fittingOutput} output tokens`] : []),
+    ...(endsMs === null ? [] : [`the budget resets at ${new Date(endsMs).toISOString().replace('.000Z', 'Z')}`]),
     ...(isFitting || endsMs !== null ? [] : [`ask for a larger budget`]),
   ];
   return new Refusal('budget_exhausted', message, {
@@ -48,10 +48,10 @@ export function exhausted(misfit: Misfit): Refusal {
   });
 }
 
-/** It fits once others have settled. */
+/** The request fits after requests in flight have ended. */
 export function reserved(misfit: Misfit): Refusal {
   const { owner } = misfit.budget;
-  return new Refusal('budget_reserved', `requests under way have reserved the rest of the budget of the ${owner}`, {
+  return new Refusal('budget_reserved', `requests in flight have reserved the rest of the budget of the ${owner}`, {
     budget: shortage(unitOf(misfit, true), null),
     retryAfterSeconds: 1,
   });
@@ -65,7 +65,7 @@ interface UnitState {
   needed: number;
 }
 
-/** The unit that is short, or else the first one that is limited. */
+/** The first unit that is short; if none is, the first one with a limit. */
 function unitOf({ budget, state: { used, reserved: held }, needed }: Misfit, withReserved: boolean): UnitState {
   const units: UnitState[] = [];
   const add = (unit: BudgetUnit, limit: number | null, name: keyof Amount) => {
@@ -98,4 +98,4 @@ function shortage({ unit, limit, used, reserved: held, needed }: UnitState, fitt
   };
 }
 
-const shown = (unit: BudgetUnit, value: number) => (unit === 'usd' ? `${usdOf(value)} USD` : `${value} tokens`);
+const shown = (unit: BudgetUnit, value: number) => (unit === 'usd' ? `${usdOf(value)} USD` : `${value} model tokens`);

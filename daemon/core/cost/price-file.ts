@@ -1,4 +1,4 @@
-/** Reads the text of `PRICES_FILE`. docs/prices.md describes it. */
+/** Parses and checks the text of `PRICES_FILE`. docs/prices.md describes its format. */
 import { jsonNode, type JsonNode, JsonSyntaxError } from './json-lines.js';
 import { PRICED_PROVIDERS } from './priced-providers.js';
 import { PRICE_PLACES, REQUEST_PLACES, type WrittenPrice } from './prices.js';
@@ -41,7 +41,7 @@ const isModel: Check = (value) =>
 const isProvider: Check = (value) =>
   typeof value === 'string' && PRICED_PROVIDERS.includes(value)
     ? null
-    : `must be one of ${PRICED_PROVIDERS.join(', ')}; without it the entry is valid for any provider`;
+    : `must be one of ${PRICED_PROVIDERS.join(', ')}; without it the entry applies to all providers`;
 const isDay: Check = (value) => {
   const timeMs = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value) ? Date.parse(value) : NaN;
   const isReal = !Number.isNaN(timeMs) && new Date(timeMs).toISOString().slice(0, 10) === value;
@@ -78,7 +78,7 @@ export function pricesIn(text: string): WrittenPrice[] {
 
 class Reader {
   readonly #problems: string[] = [];
-  /** Lines of the entries, by what tells them apart. */
+  /** Line of each entry, by its model, provider and date. */
   readonly #lines = new Map<string, number>();
 
   read(text: string): WrittenPrice[] {
@@ -108,7 +108,7 @@ class Reader {
     const key = JSON.stringify([model.toLowerCase(), provider, validFrom]);
     const earlier = this.#lines.get(key);
     if (earlier === undefined) this.#lines.set(key, line);
-    else this.#add(line, path, `is for the same model, provider and time as the entry in line ${earlier}`);
+    else this.#add(line, path, `has the same model, provider and valid_from as the entry in line ${earlier}`);
   }
 
   /** The values of the members, under their names in WrittenPrice. */
@@ -123,7 +123,7 @@ class Reader {
       if (others.includes(name)) continue;
       const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
       const known = [...Object.keys(checks), ...others].join(', ');
-      const problem = check ? check(value) : `is not known; there are ${known}`;
+      const problem = check ? check(value) : `is not known; use ${known}`;
       if (problem !== null) this.#add(line, `${path}.${name}`, problem);
       values[name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())] = value;
     }

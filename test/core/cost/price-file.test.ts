@@ -67,7 +67,7 @@ describe('PRICES_FILE', () => {
     [
       'an unknown member',
       fileOf('{"model": "m", "input": "1", "output": "1",\n"cached": "1"}'),
-      /^line 3: prices\[0\]\.cached is not known; there are /,
+      /^line 3: prices\[0\]\.cached is not known; use /,
     ],
     [
       'a member of every object',
@@ -97,7 +97,7 @@ describe('PRICES_FILE', () => {
     [
       'two entries for the same',
       fileOf('{"model": "m", "input": "1", "output": "1"}', '{"model": "M", "input": "2", "output": "1"}'),
-      /^line 3: prices\[1\] is for the same model, provider and time as the entry in line 2$/,
+      /^line 3: prices\[1\] has the same model, provider and valid_from as the entry in line 2$/,
     ],
     [
       'too many entries',

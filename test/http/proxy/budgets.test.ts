@@ -328,14 +328,14 @@ describe('budgets', function () {
     expect(answer.header('retry-after')).to.equal(undefined);
     const { budget: ofTokens, hint } = refused(answer, 402, 'budget_exhausted');
     expect(ofTokens).to.include({ unit: 'tokens', max_output_tokens_that_fit: 50, needed: bound.inputTokens + 100 });
-    expect(hint).to.equal('it fits with at most 50 output tokens');
+    expect(hint).to.equal('it fits with a maximum of 50 output tokens');
   });
 
   it('refuses what has no price or no bound', async () => {
     const token = await tokenWith({ usd: '1', mode: 'hard' });
     refused(await complete(token, asked({ model: 'nobody-knows' })), 403, 'model_not_priced');
     const { error } = refused(await complete(token, '{"model":"unlimited","messages":[]}'), 403, 'cost_not_bounded');
-    expect(error).to.match(/^the cost of this request has no bound: .*; the budget of the token needs one$/);
+    expect(error).to.match(/^the cost of this request has no bound: .*; the hard budget of the token needs one$/);
     refused(await complete(token, asked({ x: 'x'.repeat(9_000_000) })), 403, 'cost_not_bounded');
     refused(await complete(token, body, { 'Content-Encoding': 'gzip' }), 403, 'cost_not_bounded');
     // Without dollars a price is not needed.
@@ -538,7 +538,7 @@ describe('budgets', function () {
     expect(scene.provider.received).to.have.lengthOf(5);
   });
 
-  it('begins again with the period, which the refusal names', async () => {
+  it('resets with the period, which the refusal names', async () => {
     const token = await tokenWith({ tokens: 30, period: 'day' });
     expect((await complete(token)).status).to.equal(200);
     await spent(token);
@@ -547,7 +547,7 @@ describe('budgets', function () {
     const now = scene.daemon.clock.now();
     const midnight = now - (now % DAY_MS) + DAY_MS;
     expect(Number(answer.header('retry-after'))).to.equal(Math.ceil((midnight - now) / 1_000));
-    expect(hint).to.equal(`the budget begins again at ${new Date(midnight).toISOString().replace('.000Z', 'Z')}`);
+    expect(hint).to.equal(`the budget resets at ${new Date(midnight).toISOString().replace('.000Z', 'Z')}`);
     scene.daemon.clock.advance(midnight - now + 1_000);
     expect((await complete(token)).status).to.equal(200);
     expect(await spent(token)).to.include({ tokens: 30 });

@@ -114,10 +114,10 @@ describe('the budget of a token', () => {
     expect(shows(operator)).to.contain('What token name-0 may spend').and.not.to.contain('At the limit');
     operator.fills('Budget, USD', '$1.50').goesTo('Budget period').press('right').goesTo('Budget mode').press('left');
     expect(shows(operator).replace(/[│\s]+/g, ' ')).to.contain(
-      'At the limit requests that could cost more than is left are refused with 402 until the next day (UTC).',
+      'At the limit, requests that could cost more than is left are refused with 402 until the next day (UTC).',
     );
     operator.press('right', 'right');
-    expect(shows(operator)).to.contain('At the limit nothing is refused');
+    expect(shows(operator)).to.contain('At the limit, nothing is refused');
     operator.fills('Reason', 'trial').submits();
     const budget = { usd: '1.50', period: 'day', mode: 'shadow' };
     expect(change(operator)).to.deep.include({ body: { budget } });
