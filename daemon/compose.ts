@@ -48,7 +48,7 @@ export interface ComposeOptions {
   settings: Settings;
   /** The reloadable settings until `apply` is called. */
   reloadable: Reloadable;
-  /** `PRICES_FILE` until `apply` is called; null if there is none. */
+  /** `PRICES_FILE` until `apply` is called; null: none. */
   priceFile?: PriceFile | null;
   log: Log;
   clock: Clock;

@@ -101,8 +101,8 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
 }
 
 /**
- * What each token and project has spent, in nano-USD and model tokens. A table of its own: a tick changes it last, so that it does not wait
- * for changes of the project, nor they for it.
+ * What each token and project has spent, in nano-USD and model tokens. It is a table of its own, which a tick changes last, so that ticks and
+ * changes of projects do not wait for each other.
  */
 async function createPurses(schema: Schema): Promise<void> {
   const { text, id } = columnsFor(schema);
@@ -165,7 +165,7 @@ async function createChanges(schema: Schema): Promise<void> {
   const { text, id } = columnsFor(schema);
   await schema.createTable('change_seq', { id: { type: DataTypes.INTEGER, primaryKey: true }, seq: count });
   await schema.run('INSERT INTO change_seq (id, seq) SELECT 1, 0 WHERE NOT EXISTS (SELECT id FROM change_seq)');
-  // Of the last change of prices; '' if there was none. The hashes are SHA-256.
+  // The price lists of the last change, by SHA-256; '' if there was none.
   await schema.createTable('prices_in_force', {
     id: { type: DataTypes.INTEGER, primaryKey: true },
     shipped: text(64),

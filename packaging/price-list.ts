@@ -84,7 +84,7 @@ function entriesOf(
     const written = all.map((price) => withHour(writtenOf(price), models));
     const [first, ...others] = written.filter((each) => each !== null);
     if (!first || others.length + 1 < written.length) return { ...subject, ...period };
-    return { ...subject, ...others.reduce(dearer, first), ...(context !== undefined && { context }), ...period };
+    return { ...subject, ...others.reduce(higherOf, first), ...(context !== undefined && { context }), ...period };
   });
 }
 
@@ -152,8 +152,8 @@ function withHour(written: Written | null, models: readonly string[]): Written |
 const isLeftOut = (name: string, price: ModelPrice) =>
   LEFT_OUT.test(name) || (price.output_audio_mtok !== undefined && LEFT_OUT_WITH_AUDIO.test(name));
 
-/** The dearer of each amount. */
-function dearer(one: Written, other: Written): Written {
+/** The higher of each amount. */
+function higherOf(one: Written, other: Written): Written {
   if (one.tiers ?? other.tiers) throw new Error('a price with tiers by time of day');
   const members = new Set([...Object.keys(one), ...Object.keys(other)]) as Set<keyof WrittenAmounts>;
   return Object.fromEntries(

@@ -17,11 +17,11 @@ export interface AccountSnapshot extends KnownToken {
   expiresAt: string | null;
   /** Computed on first use because every cache lookup needs it. */
   upstreamDigest: string | null;
-  /** The provider whose prices are valid, found on first use; null if it is not known, or the project has no base URL of its own. */
+  /** The provider whose prices apply, found on first use; null if it is unknown, or the project has no base URL of its own. */
   pricedProvider: string | null | undefined;
   /** What limits the token; null if nothing does. */
   scopes: readonly LimitedScope[] | null;
-  /** What its requests must fit; null: it has no budget, nor has its project. */
+  /** The budgets that its requests must fit; null: neither it nor its project has one. */
   budgets: readonly OwnedBudget[] | null;
 }
 
@@ -146,7 +146,7 @@ export class Pass extends LinkedSetMember {
   slot: PassSlot | null = null;
   /** Claims for tokens of models whose usage is not known yet, the oldest first. */
   unsettled: HeldClaim[] | null = null;
-  /** What its uses have reserved in budgets and is not settled yet, the oldest first. */
+  /** The reservations of its uses in budgets that are not settled yet, the oldest first. */
   held: BudgetHold[] | null = null;
   /** Set when the token was revoked, or the project deactivated, while the request was in flight. */
   ended: Refusal | null = null;
@@ -189,7 +189,7 @@ export class Pass extends LinkedSetMember {
     return this.#known.policy;
   }
 
-  /** What the request must fit, as of its admission; null: it has no budget. */
+  /** The budgets that the request must fit, as of its admission; null without a budget. */
   get budgets(): readonly OwnedBudget[] | null {
     return this.#known.budgets;
   }
@@ -209,7 +209,7 @@ export class Pass extends LinkedSetMember {
     ));
   }
 
-  /** The provider of `upstreamBaseUrl` whose prices are valid; null if it is not known. */
+  /** The provider of `upstreamBaseUrl`, whose prices apply; null if it is unknown. */
   get pricedProvider(): string | null {
     if (this.#known.pricedProvider === undefined) {
       const { upstreamBaseUrl: baseUrl, upstreamAuth: auth } = this;

@@ -82,7 +82,7 @@ export interface AdmissionOptions {
   limiter: Limiter;
   /** Default: no model has a price. */
   costs?: Pick<Costs, 'priceOf'>;
-  /** Gets what happens to budgets. */
+  /** Called with each event of a budget. */
   onBudgetEvent?: (event: BudgetEvent) => void;
   /** Called when the others have taken this instance for dead, and it joins them again. */
   onRejoin?: () => void;
@@ -93,7 +93,7 @@ export interface AdmissionOptions {
 
 type KnownPurses = ReadonlyMap<string, PurseCounts>;
 
-/** What the holder of a token is told about it and its project. */
+/** What the holder of a token may know about it and its project. */
 export interface InspectedToken extends Pick<KnownToken, 'token' | 'upstreamAuth' | 'projectPolicies'> {
   spent: Spent;
   projectSpent: Spent;
@@ -107,7 +107,7 @@ export class Admission {
   readonly accounts: Accounts;
   readonly #settlement: Settlement;
   readonly #limiter: Limiter;
-  /** What requests reserve and are charged. */
+  /** Reserves and charges what requests spend. */
   readonly budgets: Budgets;
   readonly #holderReads = new ConcurrencyLimit(MAX_HOLDER_READS);
   /** Time in ms from recording a revocation or deactivation until this instance enforced it. */
@@ -264,7 +264,7 @@ export class Admission {
    *
    * @param isRead it passes the same checks, (d) included, and the token was used now, but it takes no unit and counts as no use.
    * @param isWithheld the use is counted by `forwarded`, or undone by `takeBack`; a pass that is finished before counts.
-   * @param spending what it reserves in budgets, until `Budgets.settle`; null: nothing.
+   * @param spending what the request reserves in budgets until `Budgets.settle`; null: nothing.
    * @returns a promise only when it has to wait.
    * @throws {Refusal} as `admit`, or the one the pass was ended with.
    */
@@ -290,8 +290,8 @@ export class Admission {
   }
 
   /**
-   * Checks (a) to (d), then the limits, then the budgets, then `isDone`, which repeats the checks and may take a unit. If one of them fails,
-   * nothing is taken of the others either.
+   * Checks (a) to (d), then the limits, then the budgets, then `isDone`, which repeats the checks and may take a unit. If one step
+   * fails, the previous ones are undone.
    */
   #enter(pass: Pass, kind: EntryKind, isDone: () => boolean): undefined | Promise<void> {
     const confirming = this.confirm(pass);
@@ -336,7 +336,7 @@ export class Admission {
     }
     return this.#until(pass, isDone).then(
       () => {
-        // It ended just when its unit was drawn.
+        // The request ended just when its unit was drawn.
         if (pass.isFinished) this.#giveUp(taken, new Error('the request has ended'));
         this.#keep(pass, taken);
       },
@@ -344,7 +344,7 @@ export class Admission {
     );
   }
 
-  /** As if it had never entered. Does nothing the second time. */
+  /** Undoes what was taken. Does nothing the second time. */
   #giveUp(taken: Taken, error: unknown): never {
     const { claim, hold } = taken;
     taken.claim = taken.hold = null;
@@ -576,7 +576,7 @@ export class Admission {
     return reasonAgainst(known, BEFORE_EXPIRY);
   }
 
-  /** Gives back units and money of these tokens, and money of these projects, which other instances wait for. */
+  /** Returns units and leases of budgets of these tokens and projects, for which other instances are waiting. */
   giveBackUnits(ids: Iterable<string>): void {
     for (const id of ids) {
       const account = this.accounts.byTokenId(id);

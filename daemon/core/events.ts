@@ -27,7 +27,7 @@ export interface ModelUsage {
   cacheWriteTokens: number | null;
 }
 
-/** What a model has used, with what only its cost depends on. */
+/** The usage of a model, with the counts that only its cost depends on. */
 export interface DetailedUsage extends ModelUsage {
   /** The part of `cacheWriteTokens` that the provider keeps for an hour. */
   cacheWrite1hTokens: number | null;
@@ -36,13 +36,13 @@ export interface DetailedUsage extends ModelUsage {
   /** The parts of the prompt and the completion that are audio. */
   audioInputTokens: number | null;
   audioOutputTokens: number | null;
-  /** What the provider says that the request cost, in nano-USD. */
+  /** The cost that the provider reports, in nano-USD. */
   reportedNano: number | null;
 }
 
-/** What a request has cost. */
+/** The cost of a request. */
 export interface RequestCost {
-  /** In nano-USD; 0 if nothing was to be paid; null if it ran a model and its cost is unknown. */
+  /** In nano-USD; 0 if it was free; null if it ran a model and its cost is unknown. */
   costNano: number | null;
 }
 
@@ -104,7 +104,7 @@ export interface RequestEnded extends ContentFacts, SubjectNames, RequestCost {
 /** Called for each completed request. Must neither wait nor throw. */
 export type OnEnded = (ended: RequestEnded) => void;
 
-/** Something about a budget that an operator wants to know. */
+/** An event of a budget, for operators. */
 export interface BudgetEvent extends SubjectNames {
   kind: BudgetEventKind;
   /** In ms since the epoch. */
@@ -112,7 +112,7 @@ export interface BudgetEvent extends SubjectNames {
   projectId: string;
   /** Null for the budget of a project. */
   tokenId: string | null;
-  /** Requests that would have been refused since the event before; null for the other kind. */
+  /** For `budget.would_refuse`: number of requests since the previous event, including this one; null for the other kind. */
   count: number | null;
   budget: {
     owner: BudgetOwner;
@@ -127,7 +127,7 @@ export interface BudgetEvent extends SubjectNames {
   };
 }
 
-/** An event before it is published: a completed request, the audit record of a change, or what happened to a budget. */
+/** An event before it is published: a completed request, the audit record of a change, or an event of a budget. */
 export type PublishableEvent =
   | { kind: 'request'; ended: RequestEnded }
   | { kind: 'change'; record: NamedRecord }

@@ -1,4 +1,4 @@
-/** Number of samples from which the next one is estimated: the second largest of so many is their 95th percentile. */
+/** Number of recent samples: the second largest of 32 is their 95th percentile. */
 const SAMPLES = 32;
 const PERCENTILE = 0.95;
 
@@ -6,7 +6,7 @@ const PERCENTILE = 0.95;
 export class RecentCounts {
   readonly #last: number[] = [];
   #next = 0;
-  /** 0 if there are none. */
+  /** 0 without samples. */
   percentile = 0;
 
   get size(): number {
@@ -21,7 +21,7 @@ export class RecentCounts {
   }
 }
 
-/** The counts of each of many names. Those that were not added to for the longest time are forgotten. */
+/** The recent counts of each name. When there are more than `max` names, the one that was added to least recently is removed. */
 export class CountsByName {
   readonly #max: number;
   readonly #byName = new Map<string, RecentCounts>();

@@ -225,7 +225,7 @@ export class Registry {
     };
   }
 
-  /** With what was counted until now. */
+  /** Including what is not settled yet. */
   #purses(ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>> {
     return orUnavailable(this.#admission.readBetweenTicks(() => this.#store.purses(ids)));
   }
@@ -407,7 +407,7 @@ export class Registry {
     await this.#audit.recordSuccess({ action: 'migrations.up', details: { names } }, caller);
   }
 
-  /** Records that other lists of prices are in force than before: once, whichever instance comes first. */
+  /** Records in the audit log that the prices in force have changed: once, by the first instance that has them. */
   async recordPrices({ shipped, file }: PriceLists): Promise<void> {
     const details = {
       shipped: { source: shipped.source, date: shipped.date, sha256: shipped.sha256 },

@@ -59,7 +59,7 @@ export interface SettlementOptions {
   instanceId: string;
   /** Called after every successful tick. */
   onContact: () => void;
-  /** Called when units or money of a token, or money of a project, is needed that other instances hold. */
+  /** Called when requests need units of a token, or a budget of a token or project, that other instances have leased. */
   onContention: (id: string) => void;
   /** @see PursesOptions.onSpent */
   onSpent: PursesOptions['onSpent'];
@@ -71,7 +71,7 @@ interface RunningTick extends Tick {
   accounts: readonly Account[];
 }
 
-/** Of a tick that was committed, but whose result was lost. */
+/** The report of a tick that was committed, but whose result was lost. */
 interface Unreported {
   units: TickReport['units'];
   purses: null;
@@ -88,7 +88,7 @@ export class Settlement {
   readonly #onContention: (id: string) => void;
   readonly #onRejoin: () => void;
 
-  /** What tokens and projects spend. It is written with the same ticks. */
+  /** What tokens and projects spend. The same ticks settle it. */
   readonly purses: Purses;
 
   /** Accounts to include in the next ticks. */
@@ -182,7 +182,7 @@ export class Settlement {
     this.#schedule();
   }
 
-  /** Gives back units of accounts without recent uses, and money. */
+  /** Returns units of accounts without recent uses, and idle leases of budgets. */
   giveBackIdleUnits(): void {
     this.purses.giveBackIdle();
     const idleSinceMs = this.#clock.now() - IDLE_AFTER_MS;
@@ -401,7 +401,7 @@ export class Settlement {
     };
   }
 
-  /** @param held what is leased of purses, if it is not known what the tick granted. */
+  /** @param held what is leased of purses, if what the tick granted is unknown. */
   #conclude(tick: RunningTick, { units, purses }: TickReport | Unreported, held = NOTHING_HELD): void {
     this.#seq = tick.seq;
     this.#inDoubt = null;

@@ -59,7 +59,7 @@ interface Step {
 /** How the provider responded. */
 type Reply = Pick<RequestEnded, 'outcome' | 'status'> | Refusal;
 
-/** What the record of a forwarded request has of its response. */
+/** What a request record contains of the response. */
 type Response = ContentFacts &
   Pick<
     RequestEnded,
@@ -222,7 +222,7 @@ export class Past {
     }
   }
 
-  /** Charges budgets, as the proxy does. @returns what the request has cost, in nano-USD; null if that is not known. */
+  /** Charges budgets, as the proxy does. @returns the cost of the request in nano-USD; null if it is unknown. */
   #charge(pass: Pass, token: string, { model, usage, outcome, status }: Response): number | null {
     const {
       daemon: { admission, costs },

@@ -10,7 +10,7 @@
  * | `google`    | `{"error": {"code": HTTP status, "message", "status", "details": [code, request ID, delay]}}` |
  *
  * All but `google` have the list `allowed` beside `code`, if the token may use no more; there it is one text in `details`.
- * So is `budget`, what a request lacks in a budget: an object, in `google` with texts.
+ * So is `budget`, the state of the budget that the request does not fit: an object, whose members are strings in `google`.
  * In all but `plain` the hint is part of the message, because the SDKs show nothing else.
  */
 export type ErrorFormat = 'plain' | 'openai' | 'anthropic' | 'google';
@@ -38,7 +38,7 @@ export interface ErrorContent {
   retryAfterSeconds: number | undefined;
   /** What the token may use instead. */
   allowed?: readonly string[] | undefined;
-  /** What it lacks in a budget. */
+  /** The state of the budget that the request does not fit. */
   budget?: Readonly<Record<string, string | number>> | undefined;
 }
 

@@ -2,7 +2,7 @@ import type { WireToken } from '../api/contract.js';
 import { usdOf } from '../api/money.js';
 import type { Spent } from '../core/budget/spending.js';
 
-/** What was spent, as responses show it. */
+/** `spent`, as responses of the API have it. */
 export const wireSpent = ({ nano, tokens, reservedNano, unpriced, sinceMs }: Spent): WireToken['spent'] => ({
   usd: usdOf(nano),
   tokens,

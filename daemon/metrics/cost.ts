@@ -6,7 +6,7 @@ import type { Sample } from './family.js';
 const MAX_PROJECTS = 50;
 const OTHER = 'other';
 
-/** What requests cost. The first 50 projects that cost something have their own series, by name; all later ones share one. */
+/** Cost of requests by project. The first 50 projects with a cost have series of their own, by name; later ones share `other`. */
 export class CostMetrics {
   /** In nano-USD. */
   readonly #projects = new Map<string, number>();

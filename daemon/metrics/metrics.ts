@@ -1,4 +1,4 @@
-/** Prometheus metrics of an instance. Except for the names of models and, for their cost, of projects, no label contains text chosen by clients or operators. */
+/** Prometheus metrics of an instance. Except for names of models, and names of projects in the metric of costs, no label contains text chosen by clients or operators. */
 import { FAILED_OUTCOMES } from '../api/vocabulary.js';
 import type { RequestEnded } from '../core/events.js';
 import { SingleRun } from '../core/single-run.js';

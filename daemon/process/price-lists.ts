@@ -1,4 +1,4 @@
-/** Reads the list of prices that is shipped, and `PRICES_FILE`. */
+/** Reads the shipped price list, and `PRICES_FILE`. */
 import { createHash } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export const shippedListPath = () => join(packageRoot(), 'config/prices.json');
 
 let shipped: PriceLists['shipped'] | null = null;
 
-/** It is read once. */
+/** Reads the list once, and then returns the same object. */
 export function readShippedList(): PriceLists['shipped'] {
   if (shipped === null) {
     const text = readFileSync(shippedListPath(), 'utf8');

@@ -1,4 +1,4 @@
-/** What the database knows of a purse: what was spent, and what is leased. Whole numbers: nano-USD, and model tokens. */
+/** The counts of a purse in the database: what was spent, and what is leased. Whole numbers of nano-USD and model tokens. */
 import type { BudgetPeriod } from '../../api/vocabulary.js';
 import { endOf, startOf } from './period.js';
 
@@ -10,9 +10,9 @@ export interface Amount {
   tokens: number;
 }
 
-/** The limits that leases are taken under. A lease taken under others is given back. */
+/** The limits and the period of a budget. A lease that was taken under other terms is returned. */
 export interface PurseTerms {
-  /** Null: not limited in this unit. */
+  /** Null: no limit in this unit. */
   limitNano: number | null;
   limitTokens: number | null;
   period: BudgetPeriod;
@@ -26,7 +26,7 @@ export interface PurseCounts {
   lifeNano: number;
   lifeTokens: number;
   lifeUnpriced: number;
-  /** Starts of the month and the day that the counts are of. */
+  /** Start of the month that the counts of the month belong to; `dayFromMs` likewise. */
   monthFromMs: number;
   monthNano: number;
   monthTokens: number;
@@ -35,16 +35,16 @@ export interface PurseCounts {
   dayNano: number;
   dayTokens: number;
   dayUnpriced: number;
-  /** Start of the period that these are of, and what instances have reserved in it and not settled. */
+  /** Start of the period of the leases, and what instances have leased in it and not settled. */
   leasedFromMs: number;
   leasedNano: number;
   leasedTokens: number;
 }
 
-/** A row of the database. Day and month are counted whatever the period is, so that a change of it resets nothing. */
+/** A row of the database. Day and month are always counted, so that a change of the period resets nothing. */
 export interface PurseRow extends PurseCounts, PurseTerms {}
 
-/** What was spent, and requests whose cost is unknown. */
+/** What was spent, and the number of requests whose cost is unknown. */
 export interface Spending extends Amount {
   unpriced: number;
 }
@@ -52,7 +52,7 @@ export interface Spending extends Amount {
 /** What was spent in the current period of a budget, or in the whole life. */
 export interface PurseState {
   used: Amount;
-  /** For requests under way, and leased by instances for those to come. */
+  /** For requests in flight, and leased by instances for the next ones. */
   reserved: Amount;
   /** Requests whose cost is unknown. */
   unpriced: number;
@@ -65,8 +65,8 @@ export interface PurseState {
 const NOTHING: Spending = { nano: 0, tokens: 0, unpriced: 0 };
 
 /**
- * Start of the current period. The clocks of instances differ by seconds: for one whose clock is slow, a new period has begun when it
- * has for them, as the counts of the one before are gone.
+ * Start of the current period. The clocks of instances differ by seconds. Once an instance has begun a new period, it has begun for an
+ * instance with a slow clock as well, because the counts of the previous period are gone.
  */
 export function currentStart(counts: PurseRow, period: BudgetPeriod, startMs: number): number {
   if (period === 'none') return 0;
@@ -74,7 +74,7 @@ export function currentStart(counts: PurseRow, period: BudgetPeriod, startMs: nu
   return Math.max(startMs, leasedFromMs, period === 'day' ? counts.dayFromMs : counts.monthFromMs);
 }
 
-/** What was spent in the period that starts then. */
+/** What was spent in the period that starts at `fromMs`. */
 export function spendingIn(counts: PurseCounts, period: BudgetPeriod, fromMs: number): Spending {
   if (period === 'none') {
     return { nano: counts.lifeNano, tokens: counts.lifeTokens, unpriced: counts.lifeUnpriced };
@@ -87,7 +87,7 @@ export function spendingIn(counts: PurseCounts, period: BudgetPeriod, fromMs: nu
   return { nano: counts.monthNano, tokens: counts.monthTokens, unpriced: counts.monthUnpriced };
 }
 
-/** What is leased in the period that starts then. */
+/** What is leased in the period that starts at `fromMs`. */
 function leasedIn({ leasedFromMs, leasedNano, leasedTokens }: PurseRow, fromMs: number): Amount {
   return leasedFromMs >= fromMs ? { nano: leasedNano, tokens: leasedTokens } : NOTHING;
 }
@@ -105,27 +105,27 @@ export function stateOf(counts: PurseRow, period: BudgetPeriod, nowMs: number): 
   };
 }
 
-/** What an instance asks for. */
+/** A lease that an instance requests. */
 export interface PurseTake {
-  /** What it assumes the budget to be. With another one nothing is granted. */
+  /** The budget that the instance knows. If the database has another one, nothing is granted. */
   terms: PurseTerms;
-  /** For the requests that wait. */
+  /** For the requests that are waiting. */
   want: Amount;
-  /** Less than this is of no use for them: others could not have it. */
+  /** Less than this is not granted: no waiting request could use it, and other instances can. */
   least: Amount;
-  /** To have for requests to come, if there is plenty. */
+  /** For the next requests, if enough is left. */
   ahead: Amount;
 }
 
 export interface Grant extends Amount {
-  /** Start of the period that it is of. */
+  /** Start of the period of the lease. */
   fromMs: number;
 }
 
-/** An instance leases no more than this share of what is left ahead: near the limit, only what requests wait for. */
+/** An instance leases up to this share of what is left ahead. So near the limit it leases only what requests wait for. */
 const AHEAD_DIVISOR = 16;
 
-/** @returns null if the budget is another one than the instance assumes. */
+/** @returns null if the database has other terms than the instance knows. */
 export function grantOf(counts: PurseRow, { terms, want, least, ahead }: PurseTake, nowMs: number): Grant | null {
   if (!haveSameTerms(counts, terms)) return null;
   const { period } = counts;
@@ -136,7 +136,7 @@ export function grantOf(counts: PurseRow, { terms, want, least, ahead }: PurseTa
   return nano === null || tokens === null ? { fromMs, nano: 0, tokens: 0 } : { fromMs, nano, tokens };
 }
 
-/** What is neither spent nor leased in the period that starts then; Infinity without a limit. */
+/** What is neither spent nor leased in the period that starts at `fromMs`; Infinity without a limit. */
 export function leftOf(counts: PurseRow, fromMs: number): Amount {
   const { period, limitNano, limitTokens } = counts;
   const spent = spendingIn(counts, period, fromMs);
@@ -145,10 +145,10 @@ export function leftOf(counts: PurseRow, fromMs: number): Amount {
   return { nano: left(limitNano, spent.nano + leased.nano), tokens: left(limitTokens, spent.tokens + leased.tokens) };
 }
 
-/** The most that is leased ahead when so much is left. */
+/** The most that is leased ahead when `left` is left. */
 export const aheadOf = (left: number): number => Math.floor(left / AHEAD_DIVISOR);
 
-/** @returns null if it is not even the least. */
+/** @returns null if less than `least` is left. */
 function granted(left: number, want: number, least: number, ahead: number): number | null {
   if (left < least) return null;
   return left <= want ? left : Math.max(want, Math.min(ahead, aheadOf(left)));

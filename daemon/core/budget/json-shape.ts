@@ -1,5 +1,5 @@
 /**
- * The shape of a JSON document, in one pass that allocates nothing: how many members it has, before it is parsed.
+ * Counts the members of a JSON document before it is parsed, in one pass that allocates nothing.
  *
  * A parser that keeps the last of two members with the same name yields fewer than stand in the document. So the number tells whether names
  * are repeated, without a set for each object. Names with escapes are refused: no serializer needs them for the members of an API, and the
@@ -17,7 +17,7 @@ const MAX_DEPTH = 100;
 const MAX_MEMBERS = 50_000;
 const MAX_ELEMENTS = 1_000_000;
 
-/** @returns the number of members, if it is JSON; or why it is refused. */
+/** @returns the number of members if the document is JSON, or why it is refused. */
 export function memberCountOf(json: Buffer): number | string {
   let members = 0;
   let commas = 0;

@@ -10,7 +10,7 @@ export interface OwnedBudget extends PurseBudget {
   id: string;
 }
 
-/** The budgets of a token: its own first, then that of its project. Null if there is none. */
+/** The budgets of a token: its own first, then that of its project. Null without any. */
 export function budgetsOf({ token, projectPolicies }: KnownToken): readonly OwnedBudget[] | null {
   if (token.budget === null && projectPolicies.budget === null) return null;
   const budgets: OwnedBudget[] = [];
@@ -28,8 +28,9 @@ const owned = ({ usd, tokens, period, mode }: Budget, owner: BudgetOwner, id: st
   mode,
 });
 
-/** What is charged for a request whose usage is not known. Null: nothing is known of it. */
+/** What is charged for a request whose usage is unknown. */
 export interface Assumed {
+  /** Null: the cost is unknown. */
   nano: number | null;
   tokens: number;
 }
@@ -37,7 +38,7 @@ export interface Assumed {
 /** What one budget has reserved for a request. */
 export interface HeldPart {
   budget: OwnedBudget;
-  /** Null for a shadow budget that is used up. */
+  /** Null for a shadow budget that would have refused the request. */
   reservation: Reservation | null;
   needed: Amount;
   /** Whether it is known to ask for several answers: a usage that came with the end of one of them is not that of all. */

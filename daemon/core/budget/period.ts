@@ -12,13 +12,13 @@ export function monthOf(timeMs: number): number {
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
 }
 
-/** Start of the period that a time is in; 0 for the whole life. */
+/** Start of the period that contains a time; 0 for the whole life. */
 export function startOf(period: BudgetPeriod, timeMs: number): number {
   if (period === 'none') return 0;
   return period === 'day' ? dayOf(timeMs) : monthOf(timeMs);
 }
 
-/** When the period that starts then ends; Infinity for the whole life. */
+/** End of the period that starts at `fromMs`; Infinity for the whole life. */
 export function endOf(period: BudgetPeriod, fromMs: number): number {
   if (period === 'none') return Infinity;
   if (period === 'day') return fromMs + DAY_MS;

@@ -1,8 +1,8 @@
-/** What is noted of a request's body while its members are read, for the bound of its cost. */
+/** Collects what the bound of a request depends on, while its members are read. */
 
 /**
- * A template may write a member or an entry of data on a line of its own, with its indent, or within tags with its name. The longest that
- * is known has 16 tokens for an argument of a call: `<｜DSML｜parameter name="…" string="true">…</｜DSML｜parameter>`.
+ * A template may write each member or entry of data on an indented line of its own, or within tags with its name. The longest known form
+ * has 16 tokens, for an argument of a call: `<｜DSML｜parameter name="…" string="true">…</｜DSML｜parameter>`.
  */
 const TOKENS_PER_MEMBER = 16;
 /** `<`, as some templates write it. */
@@ -11,11 +11,11 @@ const ESCAPE_BYTES = '\\u003c'.length;
 export class Reading {
   /** Why there is no bound; null while there may be one. */
   why: string | null = null;
-  /** Members that were read, at any depth. */
+  /** Number of members that were read, at any depth. */
   members = 0;
-  /** Images, audios and files. */
+  /** Number of images, audios and files. */
   parts = 0;
-  /** Tokens that the provider may add to what is not a part. */
+  /** Tokens that the provider may add to the text. */
   added = 0;
   hasTools = false;
   /** In the formats of OpenAI. */
@@ -30,12 +30,12 @@ export class Reading {
     this.why ??= `the member ${this.shown(name)} is not known`;
   }
 
-  /** A name that the client wrote, as a message may show it. */
+  /** A name from the request, as a message may show it. */
   shown(name: string): string {
     return /^[\w.-]{1,40}$/.test(name) ? name : 'with an unusual name';
   }
 
-  /** Whatever is in this value. */
+  /** Counts the members of any value. */
   pass(value: unknown): void {
     if (typeof value !== 'object' || value === null) return;
     if (Array.isArray(value)) {
@@ -49,7 +49,7 @@ export class Reading {
     }
   }
 
-  /** Data that may be written in another way before the model reads it. */
+  /** Data that a provider may write in another way before the model reads it. */
   passData(value: unknown, depth = 0): void {
     if (typeof value === 'string') this.passText(value);
     if (typeof value !== 'object' || value === null) return;
@@ -67,20 +67,20 @@ export class Reading {
     }
   }
 
-  /** Text that may be written as a JSON string, with escapes. */
+  /** Text that a provider may write as a JSON string, with escapes. */
   passText(text: string): void {
     let added = 0;
     for (let at = 0; at < text.length; at++) {
       const code = text.charCodeAt(at);
-      // Each half of a pair is written so, and has two bytes in UTF-8, as other characters have at least.
+      // Each half of a surrogate pair has an escape, and two bytes in UTF-8. Other characters have at least two.
       if (code >= 0x80) added += ESCAPE_BYTES - 2;
-      // `&`, `'`, `<`, `>`: as it may stand in HTML.
+      // `&`, `'`, `<` and `>`, which some serializers escape for HTML.
       else if (code === 0x26 || code === 0x27 || code === 0x3c || code === 0x3e) added += ESCAPE_BYTES - 1;
     }
     this.added += added;
   }
 
-  /** Text that may be parsed as JSON, and written as data. */
+  /** Text that a provider may parse as JSON, and write as data. */
   passJson(text: string): void {
     this.passText(text);
     let entries = 1;
@@ -91,7 +91,7 @@ export class Reading {
     this.added += TOKENS_PER_MEMBER * entries;
   }
 
-  /** The same for each text of a value whose members were read. */
+  /** Adds the escapes of each text in a value whose members were read. */
   addEscapes(value: unknown): void {
     if (typeof value === 'string') this.passText(value);
     else if (typeof value === 'object' && value !== null)

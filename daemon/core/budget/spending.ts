@@ -1,4 +1,4 @@
-/** What a token or project has spent in the period of its budget. */
+/** What a token or project has spent in the current period of its budget. */
 import { addedNano, nanoOf } from '../../api/money.js';
 import type { Budget } from '../../api/vocabulary.js';
 import { type PurseCounts, spendingIn } from './counts.js';
@@ -7,18 +7,18 @@ import { startOf } from './period.js';
 export type { PurseCounts } from './counts.js';
 import type { Purse } from './purse.js';
 
-/** What was spent since a time. */
+/** What was spent since `sinceMs`. */
 export interface Spent {
   nano: number;
   tokens: number;
-  /** Reserved for requests under way, and for those that come next. */
+  /** Reserved for requests in flight, and leased by instances for the next ones. */
   reservedNano: number;
   /** Requests whose cost is unknown. */
   unpriced: number;
   sinceMs: number;
 }
 
-/** The limits of a budget as the database has them: null if there is no such limit. */
+/** The limits of a budget as the database stores them; null for a unit without a limit. */
 export const purseLimits = (budget: Budget | null) => ({
   period: budget?.period ?? ('none' as const),
   limitNano: budget?.usd === undefined ? null : nanoOf(budget.usd),
@@ -28,8 +28,8 @@ export const purseLimits = (budget: Budget | null) => ({
 /**
  * What a token or project has spent in the period of its budget; without a budget, since it was created.
  *
- * @param counts of the database; undefined if there are none.
- * @param purse what this instance has of it, and is not written yet; undefined if it has nothing.
+ * @param counts from the database; undefined if it has no row.
+ * @param purse the purse of this instance, whose unwritten charges are added; undefined if it has none.
  */
 export function spentIn(
   counts: PurseCounts | undefined,
@@ -59,7 +59,7 @@ export function spentIn(
 
 const NOTHING = { nano: 0, tokens: 0, unpriced: 0 };
 
-/** What is not spent of the units of a budget. What is reserved may be returned, so it is left. */
+/** What is not spent of each unit of a budget. Reservations count as left, because they may be released. */
 export function leftIn({ usd, tokens }: Budget, spent: Spent): { nano: number | null; tokens: number | null } {
   return {
     nano: usd === undefined ? null : Math.max(0, (nanoOf(usd) ?? 0) - spent.nano),

@@ -1,5 +1,5 @@
 /**
- * By how much Unicode's normal forms NFC and NFKC can make a text longer: a tokenizer may bring it into one of them first. U+FDFA has three
+ * Computes how many bytes Unicode's normal forms NFC and NFKC can add to a text, because a tokenizer may normalize it first. U+FDFA has three
  * bytes, and 33 in NFKC.
  *
  * It is counted by characters, because normalizing a text takes time that grows with the square of the number of its combining marks. A
@@ -15,14 +15,14 @@ interface Page {
 }
 
 const PAGE_SIZE = 256;
-/** Made when a text has one of its characters. */
+/** Each page is computed when a text first has one of its characters. */
 const pages: (Page | undefined)[] = [];
 
 const BACKSLASH = 0x5c;
 /** Of a character outside the basic plane, of which an escape has one half. */
 const MAX_ASTRAL_GROWTH = 12;
 
-/** @returns by how many bytes the texts of a value, its names included, can grow in UTF-8. */
+/** @returns how many bytes of UTF-8 the texts of a value, including its names, can grow by. */
 export function growthOf(value: unknown): number {
   if (typeof value === 'string') return growthOfText(value);
   if (typeof value !== 'object' || value === null) return 0;

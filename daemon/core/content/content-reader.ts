@@ -107,7 +107,7 @@ export class ContentReader {
     }
   }
 
-  /** The model that the request names, as far as its body was read. It may contain a secret. */
+  /** The model that the request names, if that part of its body was read. It may contain a secret. */
   requestedModel(target: string | undefined): string | null {
     return this.#requested.name(target);
   }

@@ -195,7 +195,7 @@ const sumOf = (...counts: readonly (number | null)[]): number | null =>
 const lessOf = (count: number | null, part: number | null): number | null =>
   count === null ? null : Math.max(0, count - (part ?? 0));
 
-/** OpenRouter's `cost`. With a key of the customer's own for the provider, it is only the fee: the provider is paid too. */
+/** OpenRouter's `cost`. With the customer's own key for the provider (BYOK) it is only a fee, and the provider's cost is added. */
 function costIn(usage: Counts): number | null {
   const cost = nanoFrom(usage.cost);
   if (usage.is_byok !== true || cost === null) return cost;
@@ -204,7 +204,7 @@ function costIn(usage: Counts): number | null {
 
 const NANO_PLACES = 9;
 
-/** @param value USD, as JSON reads it. @returns nano-USD, rounded up by its shortest decimal text; null if it is not credible. */
+/** @param value USD, as parsed from JSON. @returns nano-USD, rounded up from the shortest decimal text; null if the value is not an amount. */
 export function nanoFrom(value: unknown): number | null {
   if (typeof value !== 'number' || !(value >= 0) || value > MAX_NANO / NANO_PER_USD) return null;
   const [, whole = '', part = '', exponent = '0'] = /^(\d+)(?:\.(\d+))?(?:e([+-]\d+))?$/.exec(String(value)) ?? [];

@@ -1,14 +1,14 @@
 /**
- * What requests cost. Amounts are summed in pico-USD, without fractions, and rounded up once, to nano-USD.
+ * Computes what requests cost. Amounts are summed in pico-USD, without fractions, and rounded up once, to nano-USD.
  *
  * The counts of a response overlap: the prompt includes what was read from the provider's cache and written to it, and its audio; the
- * completion includes its reasoning and its audio. Each token is paid once, at the price of the most particular kind that has a price.
+ * completion includes its reasoning and its audio. Each token is billed once, at the price of its most specific kind that has a price.
  */
 import { MAX_NANO } from '../../api/money.js';
 import type { DetailedUsage } from '../events.js';
 import type { Amounts, Price, Tier } from './prices.js';
 
-/** What a price can be for. */
+/** What a provider bills. */
 export type CostKind =
   | 'input'
   | 'cache read'
@@ -20,27 +20,27 @@ export type CostKind =
   | 'audio output'
   | 'request';
 
-/** One line of the arithmetic. */
+/** One line of the computation. */
 export interface CostLine {
   kind: CostKind;
   /** Number of tokens; 1 for the request. */
   count: number;
-  /** Of one, in pico-USD. */
+  /** Price of one, in pico-USD. */
   picoEach: bigint;
   pico: bigint;
 }
 
 export interface Explanation {
   lines: readonly CostLine[];
-  /** The tier that prices the request: it has more input tokens than this; null: none does. */
+  /** The tier that applies: the request has more input tokens than this. Null: no tier applies. */
   aboveInputTokens: number | null;
   /** As `costOf`. */
   nano: number;
 }
 
 /**
- * @returns nano-USD; null if a count that it depends on is not known. A count of which only a part of the prompt or the completion is
- *   meant, such as `reasoningTokens`, is 0 if the provider does not report it.
+ * @returns nano-USD; null if a count that the cost depends on is unknown. A count of a part of the prompt or completion, such as
+ *   `reasoningTokens`, is 0 if the provider does not report it.
  */
 export function costOf(price: Price, usage: DetailedUsage): number | null {
   let pico = 0n;
@@ -50,7 +50,7 @@ export function costOf(price: Price, usage: DetailedUsage): number | null {
   return amounts === null ? null : nanoFrom(pico);
 }
 
-/** The arithmetic of `costOf`. */
+/** The computation of `costOf`, line by line. */
 export function explain(price: Price, usage: DetailedUsage): Explanation | null {
   const lines: CostLine[] = [];
   const amounts = visitKinds(price, usage, (kind, count, picoEach) => {
@@ -74,14 +74,14 @@ function visitKinds(price: Price, usage: DetailedUsage, visit: VisitKind): Price
   return amounts;
 }
 
-/** Those of the tier that applies; null if that depends on a count that is not known. */
+/** The amounts of the tier that applies; null if that depends on an unknown count. */
 function amountsFor(price: Price, promptTokens: number | null): Price | Tier | null {
   if (price.tiers.length === 0) return price;
   if (promptTokens === null) return null;
   return price.tiers.findLast(({ aboveInputTokens }) => promptTokens > aboveInputTokens) ?? price;
 }
 
-/** Some report only a total, for models without an output; or only the output and the total. */
+/** Some providers report only a total, for models without output, or only the output and the total. */
 const promptOf = ({ promptTokens, completionTokens, totalTokens }: DetailedUsage): number | null =>
   promptTokens ?? (totalTokens === null ? null : Math.max(0, totalTokens - (completionTokens ?? 0)));
 
@@ -127,13 +127,13 @@ const kindsOfInput = ({ input, cacheRead, cacheWrite, cacheWrite1h, audioInput }
   audioInput,
 ];
 const kindsOfOutput = ({ output, reasoning, audioOutput }: Amounts) => [output, reasoning, audioOutput];
-const dearest = (amounts: readonly (bigint | null)[]) =>
+const highestOf = (amounts: readonly (bigint | null)[]) =>
   amounts.reduce<bigint>((most, amount) => (amount !== null && amount > most ? amount : most), 0n);
 
-const isFreeInput = (amounts: Amounts) => dearest(kindsOfInput(amounts)) === 0n;
-const isFreeOutput = (amounts: Amounts) => dearest(kindsOfOutput(amounts)) === 0n;
+const isFreeInput = (amounts: Amounts) => highestOf(kindsOfInput(amounts)) === 0n;
+const isFreeOutput = (amounts: Amounts) => highestOf(kindsOfOutput(amounts)) === 0n;
 
-/** Whether nothing costs anything, however much it is. */
+/** Whether all requests are free. */
 export const isFree = (price: Price): boolean =>
   [price, ...price.tiers].every(
     (amounts) => isFreeInput(amounts) && isFreeOutput(amounts) && amounts.perRequest === 0n,
@@ -154,8 +154,8 @@ function mostOf(price: Price): readonly Most[] {
   if (!most) {
     most = [{ ...price, aboveInputTokens: -1 }, ...price.tiers].map((amounts) => ({
       aboveInputTokens: amounts.aboveInputTokens,
-      input: dearest(kindsOfInput(amounts)),
-      output: dearest(kindsOfOutput(amounts)),
+      input: highestOf(kindsOfInput(amounts)),
+      output: highestOf(kindsOfOutput(amounts)),
       perRequest: amounts.perRequest,
     }));
     mostOfPrices.set(price, most);
@@ -167,7 +167,7 @@ function mostOf(price: Price): readonly Most[] {
  * The most that these numbers of tokens can cost, whatever kinds of tokens they are.
  *
  * @param inputTokens a whole number, as `outputTokens`.
- * @returns nano-USD, never less than `costOf` for a usage of no more tokens, if the parts of its prompt and completion are no larger than these.
+ * @returns nano-USD, never less than `costOf` for a usage with at most these numbers of prompt and completion tokens.
  */
 export function mostFor(price: Price, inputTokens: number, outputTokens: number): number {
   const input = BigInt(inputTokens);

@@ -1,11 +1,11 @@
-/** What the requests of a project cost, at the prices of its provider. */
+/** Costs of the requests of a project, at the prices of its provider. */
 import type { UpstreamAuth } from '../../api/vocabulary.js';
 import type { DetailedUsage } from '../events.js';
 import { costOf, isFree } from './costing.js';
 import { pricedProviderOf, REPORTS_COST } from './priced-providers.js';
 import { type Price, PriceBook, type WrittenPrice } from './prices.js';
 
-/** What was read of a list. */
+/** A price list that was read. */
 export interface PriceList {
   sha256: string;
   prices: readonly WrittenPrice[];
@@ -17,19 +17,19 @@ export interface PriceLists {
   shipped: PriceList & {
     /** Package and version that it was made from. */
     source: string;
-    /** When that was published, such as `2026-09-23`. */
+    /** When the package was published, such as `2026-09-23`. */
     date: string;
   };
   /** `PRICES_FILE`; null if there is none. */
   file: PriceList | null;
 }
 
-/** Whose prices are valid, as a pass has them. */
+/** The upstream of a project, which determines the prices. */
 export interface PricedUpstream {
   /** Null: the daemon's `UPSTREAM_BASE_URL`. */
   upstreamBaseUrl: string | null;
   upstreamAuth: UpstreamAuth;
-  /** The provider of `upstreamBaseUrl`, if that is not null. */
+  /** The provider of `upstreamBaseUrl`; null if it is unknown, or the URL is null. */
   readonly pricedProvider: string | null;
 }
 
@@ -49,27 +49,27 @@ export class Costs {
     return this.#lists;
   }
 
-  /** From now on these prices are valid. @param file `PRICES_FILE`. */
+  /** Applies another `PRICES_FILE` from now on; null: none. */
   replaceFile(file: PriceList | null): void {
     this.#lists = { ...this.#lists, file };
     this.prices.replace(file?.prices ?? [], this.#lists.shipped.prices);
   }
 
-  /** The provider whose prices are valid; null if it is not known. */
+  /** The provider whose prices apply; null if it is unknown. */
   providerOf({ upstreamBaseUrl, pricedProvider }: PricedUpstream): string | null {
     return upstreamBaseUrl === null ? this.#defaultProvider : pricedProvider;
   }
 
-  /** @param model null if it is not known. @returns null if there is no price. */
+  /** @param model null if it is unknown. @returns null without a price. */
   priceOf(upstream: PricedUpstream, model: string | null, timeMs: number): Price | null {
     return model === null ? null : this.prices.priceOf(model, this.providerOf(upstream), timeMs);
   }
 
   /**
-   * What a request has cost that ran a model.
+   * What a request that ran a model has cost.
    *
    * @param usage null if the provider reported none.
-   * @returns nano-USD; null if it is not known.
+   * @returns nano-USD; null if it is unknown.
    */
   costOf(upstream: PricedUpstream, model: string | null, usage: DetailedUsage | null, timeMs: number): number | null {
     const reported = usage?.reportedNano ?? null;

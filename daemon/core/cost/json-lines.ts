@@ -1,4 +1,4 @@
-/** JSON with the lines on which its values begin, for messages about a file that people write. */
+/** A JSON parser that keeps the line of each value, for messages about files that people write. */
 
 export interface JsonNode {
   /** 1 for the first. */
@@ -21,7 +21,7 @@ const MAX_DEPTH = 16;
 const TOKEN = /[{}[\],:]|"(?:[^"\\\x00-\x1f]|\\.)*"|-?\d[\d.eE+-]*|true|false|null/y;
 const SPACE = /[ \t\r\n]*/y;
 
-/** @throws {JsonSyntaxError} also for two members of the same name, and for what is nested more than 16 levels deep. */
+/** @throws {JsonSyntaxError} also for repeated members, and for more than 16 levels of nesting. */
 export function jsonNode(text: string): JsonNode {
   return new Parser(text).parse();
 }

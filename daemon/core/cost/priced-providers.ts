@@ -1,13 +1,13 @@
 /**
- * The providers that have prices, by the host of a project's upstream: those that llmp has presets for, under the same names, and more. The
- * names are those of `provider` in `PRICES_FILE`.
+ * The providers of price entries, by the host of a project's upstream. They include the providers with presets, under the same names. The names
+ * are the values of `provider` in `PRICES_FILE`.
  */
 import type { UpstreamAuth } from '../../api/vocabulary.js';
 
 interface PricedProvider {
-  /** Hosts, and the ends of hosts that begin with a dot. */
+  /** Hosts. A name that begins with a dot matches the end of a host. */
   hosts: readonly string[];
-  /** Whose models it offers at their prices where it has none of its own. */
+  /** Providers whose entries apply where this one has none of its own. */
   also?: readonly string[];
 }
 
@@ -45,13 +45,13 @@ const PRICED: Readonly<Record<string, PricedProvider>> = {
 
 export const PRICED_PROVIDERS: readonly string[] = Object.keys(PRICED);
 
-/** The only one whose own word on the cost of a request is believed: others could name any amount, or use another currency. */
+/** The only provider whose reported cost is recorded. Others could report any amount, or another currency. */
 export const REPORTS_COST = 'openrouter';
 
 // The port of Ollama.
 const OLLAMA_PORT = '11434';
 
-/** @param baseUrl of the upstream. @returns null if it is no provider that is known. */
+/** @param baseUrl of the upstream. @returns null if the provider is unknown. */
 export function pricedProviderOf(baseUrl: string, auth: UpstreamAuth): string | null {
   if (!URL.canParse(baseUrl)) return null;
   const { hostname, port } = new URL(baseUrl);

@@ -1,17 +1,17 @@
 /**
- * What models cost. A price book finds the price of a model at a provider among the entries of `PRICES_FILE` and of the list that is shipped.
- * There are thousands of entries, of which few are used: they stay as they were read until they are found.
+ * A price book finds the price of a model at a provider among the entries of `PRICES_FILE` and of the shipped list. Of thousands of entries
+ * few are used, so an entry is only parsed when it is first found.
  */
 import type { PriceSource } from '../../api/vocabulary.js';
 import { alsoPricedAs } from './priced-providers.js';
 
-/** In pico-USD per token. Null: the provider has no price of its own for it, and the general one of the input or the output is valid. */
+/** In pico-USD per token. Null: the price is that of the input or output. */
 export interface Amounts {
   input: bigint;
   output: bigint;
   cacheRead: bigint | null;
   cacheWrite: bigint | null;
-  /** For what the provider's prompt cache holds for an hour. */
+  /** For writes to the provider's prompt cache that last an hour. */
   cacheWrite1h: bigint | null;
   reasoning: bigint | null;
   audioInput: bigint | null;
@@ -20,7 +20,7 @@ export interface Amounts {
   perRequest: bigint;
 }
 
-/** Prices the whole of a request that has more input tokens. */
+/** Applies to the whole of a request that has more input tokens. */
 export interface Tier extends Amounts {
   aboveInputTokens: number;
 }
@@ -28,18 +28,18 @@ export interface Tier extends Amounts {
 export interface Price extends Amounts {
   /** The name or pattern with `*` of its entry, in lower case. */
   model: string;
-  /** Null: it is valid for any. */
+  /** Null: it applies to all providers. */
   provider: string | null;
   source: PriceSource;
-  /** The most tokens that the model answers with; null if that is not known. */
+  /** The most tokens that the model can respond with; null if that is unknown. */
   maxOutput: number | null;
-  /** The most tokens of a request and its answer. */
+  /** The most tokens of a request and its response. It is only shown. */
   context: number | null;
-  /** The most tokens that an image, an audio recording or a file in a request counts as. */
+  /** The most tokens that one image, audio recording or file in a request can have. */
   partTokens: number | null;
-  /** The smallest first. */
+  /** In ascending order. */
   tiers: readonly Tier[];
-  /** In ms since the epoch; null: since ever. */
+  /** In ms since the epoch; null: it always applies. */
   validFromMs: number | null;
 }
 
@@ -57,7 +57,7 @@ export interface WrittenAmounts {
   perRequest?: string;
 }
 
-/** An entry as it is written. Without `input`, it says that the price of the model cannot be counted in tokens. */
+/** An entry as it is written. Without `input`, the model is not billed in tokens, and has no price. */
 export interface WrittenPrice extends WrittenAmounts {
   /** Names or patterns. */
   model: string | readonly string[];
@@ -76,17 +76,17 @@ interface Entry {
   model: string;
   written: WrittenPrice;
   source: PriceSource;
-  /** -Infinity: since ever. */
+  /** -Infinity: it always applies. */
   validFromMs: number;
-  /** Made when it is first used; null if the model cannot be priced. */
+  /** Made when it is first used; null if the model is not billed in tokens. */
   price: Price | null | undefined;
 }
 
-/** The entries of one provider, or of none. */
+/** The entries of one provider, or those without a provider. */
 interface Group {
-  /** Of each name, the latest first. */
+  /** By name, the latest first. */
   names: Map<string, Entry[]>;
-  /** The longest first, and of equal ones the latest first. */
+  /** The longest first; of the same length, the latest first. */
   patterns: Entry[];
 }
 
@@ -98,16 +98,16 @@ export class PriceBook {
   /** Those of `PRICES_FILE` first. */
   #sources: readonly Source[] = [];
   readonly #remembered = new Map<string, Price | null>();
-  /** What is remembered is valid from the first of these times until the second. */
+  /** `#remembered` is valid from `#validFromMs` until `#validToMs`, when other entries begin to apply. */
   #validFromMs = -Infinity;
   #validToMs = -Infinity;
 
-  /** @param file entries of `PRICES_FILE`. @param shipped those of the list that is shipped. */
+  /** @param file entries of `PRICES_FILE`. @param shipped entries of the shipped list. */
   constructor(file: readonly WrittenPrice[], shipped: readonly WrittenPrice[]) {
     this.replace(file, shipped);
   }
 
-  /** From now on these entries are valid. */
+  /** Applies these entries from now on. */
   replace(file: readonly WrittenPrice[], shipped: readonly WrittenPrice[]): void {
     this.#sources = [new Source('file', file), new Source('shipped', shipped)];
     this.#validFromMs = this.#validToMs = -Infinity;
@@ -115,9 +115,9 @@ export class PriceBook {
 
   /**
    * @param model as the provider or the client names it.
-   * @param provider of `pricedProviderOf`; null if it is not known: then the entries of all providers fit.
+   * @param provider of `pricedProviderOf`; null if it is unknown. Then the entries of all providers are searched.
    * @param timeMs when the request is served, in ms since the epoch.
-   * @returns null if there is no price.
+   * @returns null without a price.
    */
   priceOf(model: string, provider: string | null, timeMs: number): Price | null {
     if (model.length > MAX_NAME) return null;
@@ -131,7 +131,7 @@ export class PriceBook {
     return price;
   }
 
-  /** All entries that have a price, in the order in which they are searched, including those that are not valid yet or no longer. */
+  /** All entries with a price, in the order in which they are searched, including those that do not apply yet or any more. */
   *entries(): Generator<Price> {
     for (const source of this.#sources) yield* source.prices();
   }
@@ -155,9 +155,9 @@ export class PriceBook {
 
 /** One list of entries. */
 class Source {
-  /** By provider, in the order of the list; null: of any. */
+  /** By provider, in the order of the list; null: without a provider. */
   readonly #groups = new Map<string | null, Group>();
-  /** When an entry begins to be valid. */
+  /** The times at which entries begin to apply. */
   readonly changesMs: readonly number[];
 
   constructor(source: PriceSource, list: readonly WrittenPrice[]) {
@@ -186,7 +186,7 @@ class Source {
     return null;
   }
 
-  /** For a provider that is not known. */
+  /** For an unknown provider. */
   findAnywhere(names: readonly string[], timeMs: number): Entry | null {
     const any = this.#groups.get(null);
     const found = any && (namedIn(any, names, timeMs) ?? matchingIn(any, names, timeMs));
@@ -264,7 +264,7 @@ const PATH = /^(?:(?:publishers\/[^/]+\/|accounts\/[^/]+\/)?models\/|publishers\
 const DATE = /[-@](?:20\d{2}-\d{2}-\d{2}|20\d{6})$/;
 const VENDOR = /^[^/]+\//;
 
-/** Under which names a model is looked for: as it is, without what some providers put before it, and without a date. */
+/** The names under which a model is looked up: in full, without the prefixes of providers, and without a date. */
 function namesOf(model: string): readonly string[] {
   const name = model.toLowerCase();
   const short = name.replace(PATH, '');
@@ -285,7 +285,7 @@ function priceOf({ model, written, source, validFromMs }: Entry): Price | null {
     maxOutput: written.maxOutput ?? null,
     context: written.context ?? null,
     partTokens: written.partTokens ?? null,
-    // What a tier leaves out is as in its entry.
+    // A tier inherits the members that it omits.
     tiers: (written.tiers ?? [])
       .map((tier) => ({ aboveInputTokens: tier.aboveInputTokens, ...amountsOf({ ...written, ...tier }) }))
       .sort((one, other) => one.aboveInputTokens - other.aboveInputTokens),

@@ -19,7 +19,7 @@ export interface Peers {
 export interface ClusterState {
   /** Number of the last change record. */
   seq: number;
-  /** IDs of tokens and projects whose units or money this instance holds and another instance needs. */
+  /** IDs of tokens and projects whose units or budgets this instance has leased and another instance needs. */
   wanted: readonly string[];
   peers: Peers;
 }
@@ -40,7 +40,7 @@ export interface ClusterStore {
 /** A message from one instance to the others, which may be lost: nothing depends on its delivery. */
 export type Notification =
   | { kind: 'changed'; change: CommittedChange }
-  /** Asks instances that hold units or money of this token, or money of this project, to give it back. */
+  /** Asks instances that have leased units or a budget of this token or project to return them. */
   | { kind: 'wanted'; id: string }
   /** The subscription was (re-)established: notifications may have been missed. */
   | { kind: 'arrived' };

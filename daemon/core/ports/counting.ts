@@ -43,26 +43,26 @@ export interface TickRow {
   giveBack: number;
 }
 
-/** One purse's part of a tick. */
+/** The row of one purse in a tick. */
 export interface PurseTickRow {
   /** Of its token or project. */
   purseId: string;
-  /** What requests were charged, by the start of the day of their admission. */
+  /** What requests were charged, by the start of the UTC day of their admission. */
   charges: readonly (Spending & { dayMs: number })[];
-  /** What leaves the leases of this instance, by the start of their period: what was charged of it, and what is given back. */
+  /** What leaves the leases of this instance, by the start of their period: what was charged, and what is returned. */
   returns: readonly (Amount & { fromMs: number })[];
-  /** What is taken into the lease; null: nothing. */
+  /** The lease to take; null: none. */
   take: PurseTake | null;
-  /** Whether the counts are reported. Only budgets need them. */
+  /** Whether the tick reports the counts. Only budgets need them. */
   isReported: boolean;
 }
 
-/** The counts of a purse after a tick, and what it granted. */
+/** The counts of a purse after a tick, and what the tick granted. */
 export interface PurseReport {
   counts: PurseRow;
-  /** Null if nothing was asked for, or the budget is another one than was assumed. */
+  /** Null if no lease was requested, or the database has another budget than the instance knows. */
   grant: Grant | null;
-  /** Less than what requests wait for was granted, but other instances hold something, and are asked to give it back. */
+  /** The grant is too small for the waiting requests, but other instances have leases, and are asked to return them. */
   isHeldElsewhere: boolean;
 }
 
@@ -78,7 +78,7 @@ export interface Tick {
 export interface TickReport {
   /** Of the tokens that took units. */
   units: Map<string, LeaseGrant>;
-  /** Of the purses whose counts are reported. Those that the database does not have are missing. */
+  /** By ID, for the purses whose counts are reported. Purses that do not exist are missing. */
   purses: Map<string, PurseReport>;
 }
 
@@ -110,10 +110,10 @@ export interface Ledger {
   lastSeq(instanceId: string): Promise<number>;
   /** Units of these tokens leased by the instance, including those drawn but not yet settled. */
   held(instanceId: string, tokenIds: readonly string[]): Promise<Map<string, number>>;
-  /** What the instance has leased of these purses, including what was charged and not yet settled. */
+  /** What the instance has leased of these purses, including charges that are not settled. */
   heldOfPurses(instanceId: string, purseIds: readonly string[]): Promise<Map<string, Amount>>;
   /** Registers an expired instance again, without units. Idempotent. @returns the `seq` of its last tick. */
   rejoin(instanceId: string, nowMs: number): Promise<number>;
-  /** Deregisters the instance: units that it still holds count as used, and money as spent. */
+  /** Deregisters the instance: units that it still has leased count as used, and leased amounts as spent. */
   retire(instanceId: string): Promise<void>;
 }

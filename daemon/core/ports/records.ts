@@ -134,12 +134,12 @@ export interface TokenFilter {
   usedOverPercent?: number | undefined;
   /** Capped tokens of which less than this percentage is used. */
   usedUnderPercent?: number | undefined;
-  /** Whether they or their project have a budget, or one of this mode. */
+  /** Tokens that have a budget, or whose project has: any (`yes`), none (`no`), or one of this mode. */
   budget?: BudgetFilter | undefined;
   /** Tokens that have spent more or less than this in the current period of their budget. */
   spentOverNano?: number | undefined;
   spentUnderNano?: number | undefined;
-  /** Tokens with a budget of which more or less than this percentage is left, in the unit of which it is less. */
+  /** Tokens with a budget of which more or less than this percentage is left, in the unit with the smaller percentage. */
   leftOverPercent?: number | undefined;
   leftUnderPercent?: number | undefined;
   /** Part of the name, case-insensitive, or a prefix of the ID. */
@@ -173,7 +173,7 @@ export interface ChangeTransaction {
   lockProjectOf(tokenId: string): Promise<void>;
   /** Reads the token and locks it until the end of the transaction. */
   lockToken(id: string): Promise<TokenRow | null>;
-  /** Reads what a token or project has spent and locks it: to be called after it is locked itself. Undefined if it does not exist. */
+  /** Reads and locks the purse of a token or project, which must be locked first. Undefined if it does not exist. */
   lockPurse(id: string): Promise<PurseCounts | undefined>;
   insertToken(token: NewToken): Promise<void>;
   revokeToken(id: string, revocation: Revocation): Promise<void>;
@@ -182,9 +182,9 @@ export interface ChangeTransaction {
   /** @returns the number of tokens that were active until now. */
   revokeTokensOf(projectId: string, revocation: Revocation): Promise<number>;
   /**
-   * Notes the lists of prices in force, by their SHA-256; '' for none.
+   * Records the price lists in force, by their SHA-256; '' for none.
    *
-   * @returns whether others were noted before. Of the first it is not known.
+   * @returns whether they differ from the previous ones; false for the first ones.
    */
   notePrices(shipped: string, file: string): Promise<boolean>;
   /** As of the store, but with what was committed before this transaction locked its row. */

@@ -16,7 +16,7 @@ export interface UsageCounts {
   /** The parts of the prompt tokens that the provider read from its prompt cache, and wrote to it. */
   cacheReadTokens: number;
   cacheWriteTokens: number;
-  /** Of the requests whose cost is known, in nano-USD. */
+  /** The sum of the known costs, in nano-USD. */
   costNano: number;
   /** Requests that ran a model and whose cost is unknown. */
   unpriced: number;

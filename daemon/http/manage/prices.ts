@@ -22,7 +22,7 @@ export interface PriceOptions {
 }
 
 const SEEN_WITHIN_MS = 30 * DAY_MS;
-/** Models that the check names. */
+/** The most models that the check lists. */
 const MAX_MISSING = 200;
 const DEFAULT_TOKENS = 1_000;
 

@@ -19,7 +19,7 @@ import { EVENT_STREAM, latin1 } from './headers.js';
 /** A longer body is not waited for, and forwarded as it is. */
 const MAX_EXTENDED_BODY_BYTES = 1024 * 1024;
 const MAX_CHECKED_BODY_BYTES = 8 * 1024 * 1024;
-/** Up to which size a body is waited for, to change or to check it. */
+/** The size up to which a body is waited for, to change or check it. */
 export const MAX_BODY_BYTES: Partial<Record<MissingUsage, number>> = {
   inject: MAX_EXTENDED_BODY_BYTES,
   refuse: MAX_CHECKED_BODY_BYTES,

@@ -26,7 +26,7 @@ export interface Briefing {
   instanceId: string;
   /** ID of the primary, by which requests that loop back to any of the workers are recognised. */
   daemonId: string;
-  /** The text of `PRICES_FILE`; null if there is none. */
+  /** The text of `PRICES_FILE`; null: none. */
   prices: string | null;
   isLogInJournal: boolean;
   /** The resources that other workers may have cached (resource-filter.ts). */
@@ -97,7 +97,7 @@ export type OfPrimary = {
   notify: { argument: Notification; result: undefined };
   /** Records of completed requests. */
   ended: { argument: RecordBatch; result: undefined };
-  /** Something about a budget, to be published. */
+  /** An event of a budget, to be published. */
   budget: { argument: BudgetEvent; result: undefined };
   take: { argument: { key: string; window: RateWindow }; result: RateDecision };
   enterLimits: { argument: LimitClaim; result: LimitDecision };

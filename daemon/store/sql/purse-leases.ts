@@ -1,8 +1,8 @@
 /**
- * The part of a tick that is about money: what requests were charged, and what instances lease of budgets.
+ * The part of a tick for purses: charges of requests, and leases of budgets.
  *
- * What is leased of a purse is the sum of its rows in `purse_leases` that are of its current period; rows of earlier periods remain until they
- * are settled, and count no longer. To change any of them, the purse is locked first.
+ * The leased amount of a purse is the sum of its rows in `purse_leases` of its current period. Rows of earlier periods remain until they are
+ * settled, but no longer count. Before any of them is changed, the purse is locked.
  */
 import { MAX_NANO } from '../../api/money.js';
 import { type Amount, grantOf, type PurseRow } from '../../core/budget/counts.js';
@@ -12,7 +12,7 @@ import type { Bind, Reader, SqlTransaction } from './database.js';
 import type { Dialect } from './dialect.js';
 import { PURSE_ROW, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns } from './tables.js';
 
-/** Sums stop at what JavaScript reads exactly. */
+/** Sums are limited to what JavaScript reads exactly. */
 const MOST = { nano: MAX_NANO, tokens: Number.MAX_SAFE_INTEGER, unpriced: Number.MAX_SAFE_INTEGER };
 const UNITS = ['nano', 'tokens', 'unpriced'] as const;
 type Unit = (typeof UNITS)[number];
@@ -22,7 +22,7 @@ type Lease = Amount & { fromMs: number };
 const NO_CHARGE = { dayMs: 0, nano: 0, tokens: 0, unpriced: 0 };
 const NOTHING_RETURNED: Lease = { fromMs: 0, nano: 0, tokens: 0 };
 
-/** Settles the part of one purse. @returns null if nothing is to be reported, or it does not exist. */
+/** Settles the row of one purse. @returns null if no report was requested, or the purse does not exist. */
 export async function settlePurse(tx: SqlTransaction, tick: Tick, row: PurseTickRow): Promise<PurseReport | null> {
   const { purseId, charges, returns, take, isReported } = row;
   let counts: PurseRow | null = null;
@@ -41,7 +41,7 @@ export async function settlePurse(tx: SqlTransaction, tick: Tick, row: PurseTick
   return counts && lease(tx, tick, purseId, counts, take);
 }
 
-// ---- what was charged and returned
+// ---- charges and returns
 
 interface Change {
   sql: string;
@@ -68,7 +68,7 @@ function changeOf(
 const RETURNED = { nano: '$returnedNano', tokens: '$returnedTokens' };
 const CHARGED = { nano: '$nano', tokens: '$tokens', unpriced: '$unpriced' };
 
-/** Assignments for what leaves leases of the period that starts at `$fromMs`. */
+/** Assignments that subtract amounts from the leases of the period that starts at `$fromMs`. */
 const returning = (amounts: Record<keyof Amount, string>): string[] =>
   LEASED.map(
     (unit) =>
@@ -76,8 +76,8 @@ const returning = (amounts: Record<keyof Amount, string>): string[] =>
   );
 
 /**
- * Assignments that charge amounts to the day `$dayMs` of the month `$monthMs`: not to the current day or month if they are earlier, and a
- * later one begins with them. MySQL assigns from left to right, so what is compared with is assigned last.
+ * Assignments that charge amounts to the day `$dayMs` in the month `$monthMs`. A charge of an earlier day or month is not added to the current one, and
+ * a later one begins a new day or month. MySQL assigns from left to right, so the columns that are compared are assigned last.
  */
 function charging(dialect: Dialect, amounts: Record<Unit, string>): string[] {
   const sum = (column: string, unit: Unit) => dialect.least(`${column} + ${amounts[unit]}`, String(MOST[unit]));
@@ -107,10 +107,10 @@ async function countsOf(tx: SqlTransaction, id: string, lock = ''): Promise<Purs
   return row ? PURSE_ROW.of(row) : null;
 }
 
-/** Locks the purse, so that nobody else settles, takes or changes anything of it until the transaction ends. */
+/** Locks the purse, so that no other transaction changes it or its leases until this one ends. */
 export const lockedCounts = (tx: SqlTransaction, id: string) => countsOf(tx, id, tx.dialect.forUpdate);
 
-/** Takes what is returned out of the lease. The purse is locked, and no longer contains it. */
+/** Subtracts what is returned from the lease. The purse is locked, and its sum no longer contains the amount. */
 async function returnLease(tx: SqlTransaction, purseId: string, instanceId: string, returned: Lease): Promise<void> {
   const found = await tx.execute(
     `UPDATE purse_leases SET nano = nano - $nano, tokens = tokens - $tokens
@@ -165,9 +165,9 @@ async function deleteEmptyLeases(tx: SqlTransaction, purseId: string, instanceId
   );
 }
 
-// ---- what is taken
+// ---- leases
 
-/** Takes as much as the budget allows. The purse is locked. */
+/** Takes a lease as large as the budget allows. The purse is locked. */
 async function lease(
   tx: SqlTransaction,
   tick: Tick,
@@ -200,7 +200,7 @@ async function lease(
   return { counts: { ...counts, ...leased }, grant, isHeldElsewhere };
 }
 
-/** The statements that enforce budgets, by period. With a new period the leases of the one before no longer count. */
+/** The statements that enforce budgets, by period. When a new period begins, the leases of the previous one no longer count. */
 const TAKE = {
   none: takeWithin((unit) => `life_${unit}`),
   month: takeWithin((unit) => `CASE WHEN month_from = $fromMs THEN month_${unit} ELSE 0 END`),
@@ -215,7 +215,7 @@ function takeWithin(spent: (unit: keyof Amount) => string): string {
     WHERE id = $purseId AND leased_from <= $fromMs AND ${LEASED.map(fits).join(' AND ')}`;
 }
 
-/** Asks other instances to return what they do not need. @returns whether any holds something. */
+/** Asks other instances to return what they do not need. @returns whether any of them has a lease. */
 async function askOthers(tx: SqlTransaction, { instanceId, nowMs }: Tick, purseId: string): Promise<boolean> {
   const asked = await tx.execute(
     `UPDATE purse_leases SET wanted_at = ${tx.dialect.now('$nowMs')}
@@ -248,8 +248,8 @@ export async function heldOfPurses(
 }
 
 /**
- * What an instance had leased and not settled may have been spent, so it counts as spent: in the period that it was of, and there on the last
- * day on which the instance was seen.
+ * Counts what an instance had leased and not settled as spent, because it may have been: in the period of the lease, on the last day of it on
+ * which the instance was seen.
  */
 export async function forfeitPurses(tx: SqlTransaction, instanceId: string, seenAtMs: number): Promise<void> {
   const mine = 'SELECT purse_id FROM purse_leases WHERE instance_id = $instanceId';

@@ -1,4 +1,4 @@
-/** What tokens and projects have spent, and the amounts of their budgets. Each has a row with its ID, written in the transaction of the change. */
+/** The purses of tokens and projects: what they have spent, and the limits of their budgets. Each change of a budget also writes its purse. */
 import type { Budget } from '../../api/vocabulary.js';
 import { type Amount, currentStart, type PurseCounts } from '../../core/budget/counts.js';
 import { startOf } from '../../core/budget/period.js';
@@ -15,12 +15,12 @@ export async function insertPurse(
 }
 
 /**
- * Writes the limits of a changed budget. Its token or project is locked. With another period, what instances hold still counts: it is moved to
- * the current one, so that no new leases exceed the new limit with them.
+ * Writes the limits of a changed budget. Its token or project is locked. If the period changes, existing leases are moved to the current period,
+ * so that they and new leases together do not exceed the new limit.
  */
 export async function limitPurse(tx: SqlTransaction, id: string, budget: Budget | null, nowMs: number): Promise<void> {
   const { period, ...limits } = purseLimits(budget);
-  // Most changes leave the period as it is.
+  // Most changes do not change the period.
   if ((await PURSES.update(tx, { id, period }, limits)) > 0) return;
   const counts = await lockedCounts(tx, id);
   if (!counts) return;
@@ -64,7 +64,7 @@ export async function pursesOf(on: Reader, ids: readonly string[]): Promise<Read
   return new Map(rows.map((row) => [row.id, PURSE.of(row)]));
 }
 
-/** Locks it until the transaction ends: no instance settles or reserves anything. Its token or project is locked before. */
+/** Locks the purse until the transaction ends. Its token or project must be locked first. */
 export async function lockedPurse(tx: SqlTransaction, id: string): Promise<PurseCounts | undefined> {
   const [row] = await tx.select<PurseColumns>(
     `SELECT ${PURSE.list} FROM purses u WHERE u.id = $id ${tx.dialect.forUpdate}`,

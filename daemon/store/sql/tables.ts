@@ -189,7 +189,7 @@ const purse = {
   lifeNano: life.nano,
   lifeTokens: life.tokens,
   lifeUnpriced: life.unpriced,
-  /** Starts of the month and the day that the counts are of. */
+  /** Start of the month that its counts belong to; `day_from` likewise. */
   monthFromMs: filledIn(number('month_from')),
   monthNano: month.nano,
   monthTokens: month.tokens,
@@ -198,14 +198,14 @@ const purse = {
   dayNano: day.nano,
   dayTokens: day.tokens,
   dayUnpriced: day.unpriced,
-  /** Start of the period that the leases of instances are of, and what they have reserved and not settled. */
+  /** Start of the period of the leases, and what instances have leased in it and not settled. */
   leasedFromMs: filledIn(number('leased_from')),
   leasedNano: filledIn(number('leased_nano')),
   leasedTokens: filledIn(number('leased_tokens')),
 } satisfies ColumnsOf<PurseCounts>;
 
 const purseRow = {
-  /** Of its budget, which the statements that reserve something compare with; null if there is no such limit. */
+  /** The limits of the budget, which the statements that lease compare with; null without a limit. */
   period: enumText<BudgetPeriod, 'period'>('period'),
   limitNano: nullable(number('limit_nano')),
   limitTokens: nullable(number('limit_tokens')),
@@ -213,7 +213,7 @@ const purseRow = {
 } satisfies ColumnsOf<PurseRow>;
 export const PURSE_ROW = columnList(purseRow);
 
-/** What a token or project has spent, with or without a budget. It has the ID of its token or project. */
+/** What a token or project has spent, with or without a budget. Its ID is that of the token or project. */
 export const PURSES = new Table('purses', { id: text('id'), createdAtMs: number('created_at'), ...purseRow });
 /** For `purses u`. */
 export const PURSE = columnList(purse, 'u');
@@ -222,11 +222,11 @@ export type PurseColumns = RowOf<typeof PURSES.columns>;
 export const PURSE_LEASES = new Table('purse_leases', {
   purseId: text('purse_id'),
   instanceId: text('instance_id'),
-  /** Start of the period that it is of. */
+  /** Start of the period that it belongs to. */
   fromMs: number('from_ms'),
   nano: number('nano'),
   tokens: number('tokens'),
-  /** When another instance last asked for it; 0 if none did. */
+  /** When another instance last asked for its return; 0: never. */
   wantedAtMs: filledIn(number('wanted_at')),
 });
 export type PurseLeaseColumns = RowOf<typeof PURSE_LEASES.columns>;

@@ -1,6 +1,6 @@
 /**
- * Filters and the order of the list of tokens by their budgets and what they have spent. Each token has a purse: `purses u`. All amounts
- * are of the current period of its budget.
+ * Filters and sort order of the token list by budgets and what was spent. Each token has a purse: `purses u`. All amounts are those of the
+ * current period of its budget.
  */
 import { dayOf, monthOf } from '../../core/budget/period.js';
 import type { Position, TokenFilter } from '../../core/ports.js';
@@ -112,7 +112,7 @@ export function idsOfSpending(filter: PurseFilter, nowMs: number, most: number):
   return purse && { sql: `SELECT u.id FROM purses u WHERE ${purse.sql} LIMIT ${most}`, bind: purse.bind };
 }
 
-/** The number of tokens, for a filter that is about nothing else than purses: those of all, without those of the few projects. */
+/** The number of tokens, for a filter of purses alone: all matching purses, minus those of projects, which are few. */
 export function countOfSpending(filter: PurseFilter, nowMs: number): Query | null {
   const purse = purseCondition(filter, nowMs);
   if (!purse) return null;
