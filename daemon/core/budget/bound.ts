@@ -1,8 +1,8 @@
 /**
- * The most that a request can cost, in tokens, as far as its own words say: what a hard budget reserves before anything is forwarded.
+ * The bound of a request: the most tokens that a provider can bill for it. A hard budget reserves it before the request is forwarded.
  *
- * It must hold however a provider reads the request. So what could be read in two ways has no bound, and neither has a request with a
- * member that is not known (bounded-members.ts). What the bound rests on is in docs/budgets.md.
+ * The bound must hold however the provider reads the request. So a request that could be read in two ways, or that has an unknown member
+ * (bounded-members.ts), has no bound. docs/budgets.md says what the bound rests on.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { boundedMemo } from '../bounded-memo.js';
@@ -22,12 +22,12 @@ import { memberCountOf } from './json-shape.js';
 import { Reading } from './reading.js';
 import { growthOf } from './text-growth.js';
 
-/** Whole numbers. The provider cannot bill more than these, however it reads the request. */
+/** Whole numbers of tokens. The provider cannot bill more, however it reads the request. */
 export interface Bound {
   model: string;
-  /** At whatever price of input, cache writes and audio input included. */
+  /** Input of any kind, including cache writes and audio. */
   inputTokens: number;
-  /** At whatever price of output, reasoning included. */
+  /** Output of any kind, including reasoning. */
   outputTokens: number;
   /** How many answers these are for. */
   answers: number;
@@ -39,11 +39,11 @@ export interface Boundless {
   why: string;
 }
 
-/** What the price entry of a model says of its limits; null: unknown. */
+/** The limits of a model, from its price entry; null: unknown. */
 export interface ModelLimits {
-  /** Tokens that it can answer with. */
+  /** The most tokens that it can respond with. */
   maxOutput: number | null;
-  /** Tokens that an image, an audio or a file can count. */
+  /** The most tokens that one image, audio or file can have. */
   partTokens: number | null;
 }
 
@@ -55,13 +55,13 @@ export interface BoundedRequest {
   host: string;
   /** Null: there is none. */
   contentType: string | null;
-  /** All of it, without a content coding; null: there is none. */
+  /** The whole body, without a content coding; null: there is none. */
   body: Buffer | null;
 }
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** What is known of an API. */
+/** How the requests of an API are bounded. */
 interface Api {
   check: Check;
   /** Null: it has no output. */
@@ -70,15 +70,15 @@ interface Api {
   models?: (body: Values) => readonly unknown[];
 }
 
-/** Where a request says how much it may be answered with. */
+/** Where a request limits its output. */
 interface Output {
-  /** Members that limit it; the largest counts. */
+  /** Members that limit the output; the largest one counts. */
   maxima: readonly string[];
-  /** Members that multiply it. */
+  /** Members that multiply the output. */
   counts: readonly string[];
-  /** The object in which they stand. */
+  /** The object that contains these members. */
   within: (body: Values) => Values;
-  /** How many inputs are answered. */
+  /** How many inputs get an output. */
   inputs: (body: Values) => number;
 }
 
@@ -110,7 +110,7 @@ export function boundOf(
   const reading = new Reading();
   api.check(values, reading);
   if (reading.why !== null) return { why: reading.why };
-  if (reading.members !== document.members) return { why: 'a member stands there twice' };
+  if (reading.members !== document.members) return { why: 'a member is repeated' };
   if (reading.hasFiles && READS_FILES_FIRST.test(host)) return { why: 'another model reads its files first' };
   const model = modelIn(route, values);
   if (model === null) return { why: 'it does not name one model' };
@@ -120,7 +120,7 @@ export function boundOf(
   const bytes = body.length + (document.isPlain ? 0 : growthOf(values));
   const inputTokens = bytes + reading.added + reading.parts * partTokens;
   if (api.output === null) return whole({ model, inputTokens, outputTokens: 0, answers: 1 });
-  if (RUNS_MORE.test(model)) return { why: 'models of this kind do more than the request says' };
+  if (RUNS_MORE.test(model)) return { why: 'models of this kind search, run tools or use other models by themselves' };
   const answers = answersIn(values, api.output);
   if (typeof answers === 'string') return { why: answers };
   const each = outputOf({ values, model, host, maxOutput: limits?.maxOutput ?? null }, api.output);
@@ -139,7 +139,7 @@ function whole(bound: Bound): Bound | Boundless {
 interface Document {
   values: Values;
   members: number;
-  /** Whether no normal form is longer. */
+  /** Whether no Unicode normal form of it is longer. */
   isPlain: boolean;
 }
 
@@ -161,7 +161,7 @@ function parsed(body: Buffer): Document | Boundless {
 
 // ---- the model
 
-/** They search, run tools or other models, choose a faster provider, or answer with more than text, at prices of their own. */
+/** Models that search, run tools or other models, choose a faster provider, or respond with more than text, at other prices. */
 const RUNS_MORE =
   /search|deep-research|sonar|compound|multi-agent|:(?:online|nitro|exacto)|@preset|router|(?:^|\/)auto$|image|audio|realtime|-tts|-live/i;
 
@@ -186,7 +186,7 @@ function modelIn({ api, pathModel }: Route, body: Values): string | null {
 /** Where `max_completion_tokens` is documented. DeepSeek ignores it silently. */
 const HONOURS_COMPLETION_TOKENS =
   /^(?:api\.openai\.com|.+\.api\.openai\.com|.+\.(?:openai|services\.ai|cognitiveservices)\.azure\.com|api\.groq\.com|openrouter\.ai|api\.cerebras\.ai|generativelanguage\.googleapis\.com|api\.anthropic\.com)$/i;
-/** What they reason is counted beside the maximum. */
+/** Models and hosts that count reasoning in addition to the maximum of output. */
 const REASONS_BEYOND = /grok/i;
 const REASONS_BEYOND_AT = /(?:^|\.)(?:x\.ai|aliyuncs\.com)$/i;
 
@@ -278,7 +278,7 @@ const modelsOfRequests = ({ requests }: Values) =>
 const [VERSION, DEPLOYMENT] = [String.raw`\/v\d+\w*`, String.raw`\/openai\/deployments\/(?<model>[^/:]+)`];
 const below = (path: string, ...prefixes: string[]) => new RegExp(`(?:^|${prefixes.join('|')})${path}$`);
 
-/** Where these APIs are found. A path that continues in another way may be another API. */
+/** The paths of these APIs. A path that continues in another way may be another API. */
 const ROUTES: readonly (readonly [RegExp, Api])[] = [
   [
     below(String.raw`\/chat\/completions`, DEPLOYMENT, String.raw`\/[^/]+`),
@@ -294,7 +294,7 @@ const ROUTES: readonly (readonly [RegExp, Api])[] = [
   [/\/models\/(?<model>[^/:]+):batchEmbedContents$/, api(BATCH_EMBED_CONTENTS, null, modelsOfRequests)],
 ];
 
-/** Others may be decoded, or taken for another path. */
+/** A provider may decode other paths, or take them for another path. */
 const PLAIN_PATH = /^(?:\/[\w-][\w.:@-]*)+$/;
 const NAMES_MODEL = /\/(?:models|tunedModels|deployments|engines|model)\//gi;
 const PLAIN_PARAMETER = /^(?:api-version=[\w.-]*|alt=(?:sse|json)|beta=true)$/;

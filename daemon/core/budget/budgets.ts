@@ -1,17 +1,17 @@
 /**
  * # Budgets
  *
- * A request of a token with a budget, or of a project with one, reserves what it may cost before it is forwarded, and is charged when it has
- * ended. What a budget has, and how much of it this instance may reserve, is the matter of purses (purses.ts).
+ * A request whose token or project has a budget reserves what it may cost before it is forwarded, and is charged when it has ended. Purses
+ * (purses.ts) hold the counts, and what this instance has leased of each budget.
  *
  * | mode     | reserves                                                 | refuses                                      |
  * | -------- | -------------------------------------------------------- | -------------------------------------------- |
- * | `hard`   | the bound: the most that the request can cost (bound.ts) | what does not fit, and what has no bound     |
- * | `soft`   | an estimate from what others of the token have used      | everything, once nothing is left             |
- * | `shadow` | an estimate                                              | nothing; what `soft` would refuse is an event |
+ * | `hard`   | the bound: the most that the request can cost (bound.ts) | requests that do not fit, or have no bound   |
+ * | `soft`   | an estimate from recent requests of the token            | all requests, once nothing is left           |
+ * | `shadow` | an estimate                                              | none; publishes what `soft` would refuse     |
  *
- * **Charged** is what the provider reports. Without a report, a request in mode `hard` is charged its bound, others their estimate; if its
- * response was cut, the estimate of its input and that of all it uses. A request that the provider has refused, or never had, is charged nothing.
+ * **Charges.** A request is charged what the provider reports. Without a report, `hard` charges the bound, and the other modes the estimate. If
+ * the response was cut, they charge the estimate in addition to the input. A request that the provider refused, or never received, is not charged.
  *
  * All requests are charged, also those without a budget, so that what was spent is known everywhere.
  */
@@ -48,7 +48,7 @@ export interface Spending {
 export interface Ending {
   kind: 'unspent' | 'complete' | 'answered' | 'cut';
   usage: ModelUsage | null;
-  /** Null if it is not known. */
+  /** Null if it is unknown. */
   costNano: number | null;
   /** In ms since the epoch. */
   admittedAtMs: number;
@@ -62,12 +62,12 @@ export interface BudgetsOptions {
   publish: (event: BudgetEvent) => void;
 }
 
-// Of a model that nothing is known of.
+/** The estimate for a model without samples. */
 const USUAL_TOKENS = 1_000;
-/** From so many requests of a token with a model on, these alone are its estimate. */
+/** From this number of samples of a token and model on, the estimate is theirs, not that of the model. */
 const ENOUGH_SAMPLES = 20;
 const MAX_ESTIMATES = 10_000;
-/** How often others may be faster with what was granted. */
+/** How often other requests may take what was granted first. */
 const MAX_ATTEMPTS = 10;
 const BYTES_PER_TOKEN = 4;
 const EVENT_EVERY_MS = 60_000;
@@ -81,12 +81,12 @@ export class Budgets {
   /** Tokens that requests have used, by token and model, and by project and model: no provider or client raises the estimates of other projects. */
   readonly #ofTokens = new CountsByName(MAX_ESTIMATES);
   readonly #ofProjects = new CountsByName(MAX_ESTIMATES);
-  /** Shadow budgets that would have refused requests: when that was told last (monotonic), and how many since. */
+  /** Shadow budgets that would have refused requests: when the last event was published (monotonic), and the number of requests since. */
   readonly #wouldRefuse = new Map<string, { toldAtMs: number; count: number }>();
   /** The budgets of requests that were charged here, by the ID of their token or project. */
   readonly #charged = new Map<string, { budget: OwnedBudget; subject: BudgetSubject }>();
   readonly #warnings: LogThrottle<'warn'>;
-  /** Requests for which a provider has billed more than their bound. */
+  /** Number of requests for which a provider has billed more than their bound. */
   overruns = 0;
 
   constructor(options: BudgetsOptions) {
@@ -132,7 +132,7 @@ export class Budgets {
     }
   }
 
-  /** @returns why it is refused; null if it is reserved, or the budget was removed. */
+  /** @returns why the request is refused; null if the reservation succeeded, or the budget was removed. */
   async #reserveOne(pass: Pass, spending: Spending, part: HeldPart): Promise<Refusal | null> {
     const { clock, purses } = this.#options;
     const { mode, owner } = part.budget;
@@ -177,7 +177,7 @@ export class Budgets {
     return largest(outputTokens, fits);
   }
 
-  /** What the request may cost, in each of its budgets. Nothing is reserved yet. */
+  /** What the request may cost in each of its budgets. Reserves nothing yet. */
   #wanted(pass: Pass, spending: Spending, nowMs: number): BudgetHold {
     const { budgets, model } = spending;
     let estimate: Estimate | null = null;
@@ -217,7 +217,7 @@ export class Budgets {
     return { bound, price: costs.priceOf(pass, bound.model, nowMs), why: '' };
   }
 
-  /** What is charged without a report is at least the bound if the project wants that, and there is one. */
+  /** With `missing_usage: bound`, a request without a report is charged its bound, if it has one. */
   #assumption(pass: Pass, spending: Spending, nowMs: number): Estimate {
     const estimate = this.#estimate(pass, spending, nowMs);
     if (pass.missingUsage !== 'bound') return estimate;
@@ -249,7 +249,7 @@ export class Budgets {
 
   // ---- after
 
-  /** Nothing of it was spent. */
+  /** The request has spent nothing: releases its reservations. */
   release(hold: BudgetHold): void {
     for (const part of hold.parts) {
       if (part.reservation) this.#options.purses.release(part.reservation);
@@ -257,13 +257,13 @@ export class Budgets {
     }
   }
 
-  /** The request was never forwarded: what it has reserved is free again. */
+  /** The request was never forwarded: releases its reservations. */
   takeBack(pass: Pass): void {
     const hold = pass.held?.pop();
     if (hold) this.release(hold);
   }
 
-  /** A use of this pass has ended: the oldest of them, if there are several. Call it once for each. */
+  /** A use of this pass has ended: the oldest one, if there are several. Call it once for each use. */
   settle(pass: Pass, ending: Ending): void {
     const hold = pass.held?.shift() ?? null;
     if (ending.kind === 'unspent') {
@@ -287,7 +287,7 @@ export class Budgets {
   }
 
   /**
-   * Charges what was used without having been reserved.
+   * Charges what was used without a reservation.
    *
    * @returns why nothing more may be used; null if more may.
    */
@@ -348,7 +348,7 @@ export class Budgets {
 
   // ---- what operators and clients are told
 
-  /** A warning for the client once less than a tenth of a budget is left, such as `budget-left=4%`. Null before that, and without a budget. */
+  /** A warning for the client, such as `budget-left=4%`; null while a tenth or more of each budget is left, and without a budget. */
   warning(pass: Pass): string | null {
     const { budgets } = pass;
     if (budgets === null) return null;
@@ -421,7 +421,7 @@ const subjectOf = (pass: Pass, { owner, id }: OwnedBudget): BudgetSubject => ({
   tokenName: owner === 'token' ? pass.tokenName : null,
 });
 
-/** @returns the limit 0 if there is none in this unit. */
+/** @returns a limit of 0 if the budget has none in this unit. */
 function amountsOf({ owner, mode, period, limitNano, limitTokens }: OwnedBudget, unit: BudgetUnit, used: Amount) {
   const of = { owner, mode, period, unit };
   return unit === 'usd'
@@ -429,11 +429,11 @@ function amountsOf({ owner, mode, period, limitNano, limitTokens }: OwnedBudget,
     : { ...of, limit: limitTokens ?? 0, used: used.tokens };
 }
 
-/** Those that hold for what begins now. */
+/** The budgets that apply to what begins now. */
 export const budgetsNow = ({ account, budgets }: Pass): readonly OwnedBudget[] | null =>
   account.known ? account.known.budgets : budgets;
 
-/** A shadow budget reserves as a soft one does, to know what that would refuse. */
+/** A shadow budget reserves like a soft one, to find out what a soft one would refuse. */
 const asReserved = (budget: OwnedBudget): PurseBudget =>
   budget.mode === 'shadow' ? { ...budget, mode: 'soft' } : budget;
 
@@ -456,7 +456,7 @@ const estimated = (budget: OwnedBudget, { whole, unreported, cut }: Estimate): H
 
 const NOTHING_KNOWN: Assumed = { nano: null, tokens: 0 };
 
-/** Never less than what is reported. */
+/** The charge is never less than what the provider reports. */
 function chargeFor({ kind, usage, costNano }: Ending, part: HeldPart | null): Assumed {
   const { total, atLeast } = tokensIn(usage);
   const isCut = kind === 'cut' || (kind === 'answered' && part?.hasSeveral === true);
@@ -473,13 +473,13 @@ function chargeFor({ kind, usage, costNano }: Ending, part: HeldPart | null): As
 const larger = (one: number | null, other: number | null) =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 
-/** All tokens of a request: null if a count that belongs to them is missing; then they are at least those that are known. */
+/** `total`: all tokens of a request, or null if a count is missing. `atLeast`: the sum of the known counts. */
 function tokensIn(usage: ModelUsage | null): { total: number | null; atLeast: number } {
   if (usage === null) return { total: null, atLeast: 0 };
   const { promptTokens: prompt, completionTokens: completion, totalTokens: total } = usage;
   const sum = (prompt ?? 0) + (completion ?? 0);
   const isWhole = prompt !== null && completion !== null;
-  // A total may leave out what was thought.
+  // A reported total may leave out reasoning.
   if (total !== null) return { total: Math.max(total, sum), atLeast: Math.max(total, sum) };
   return { total: isWhole ? sum : null, atLeast: sum };
 }
@@ -500,7 +500,7 @@ const plainCost = (price: Price, promptTokens: number, completionTokens: number)
 
 const nameOf = (id: string, model: string | null) => `${id} ${model ?? ''}`;
 
-/** The largest number up to `most` that fits, if all below one that fits do; 0 if none does. */
+/** The largest number up to `most` that fits, by bisection; 0 if none does. */
 function largest(most: number, fits: (value: number) => boolean): number {
   if (fits(most)) return most;
   let [low, high] = [0, most];

@@ -18,17 +18,17 @@ export interface PurseBudget extends PurseTerms {
   mode: BudgetMode;
 }
 
-/** An amount that is set aside for a request, until `Purses.charge` or `Purses.release`. Of a unit without a limit, nothing is. */
+/** An amount that is set aside for a request until `Purses.charge` or `Purses.release`. It is 0 in a unit without a limit. */
 export interface Reservation extends Readonly<Amount> {
   readonly purse: Purse;
   readonly lease: Lease;
-  /** Start of the period that it is of. */
+  /** Start of the period that it belongs to. */
   readonly fromMs: number;
-  /** When it was made; within that period. */
+  /** When it was made. The time lies in that period. */
   readonly atMs: number;
 }
 
-/** What the database has set aside for this instance, of one period and under the terms of a budget. Nano-USD, and model tokens. */
+/** A part of a budget that the database has set aside for this instance, in one period and under the terms of the budget. In nano-USD and model tokens. */
 export class Lease {
   readonly fromMs: number;
   readonly endsMs: number;
@@ -41,13 +41,13 @@ export class Lease {
   heldTokens = 0;
   /** Number of these requests. */
   holders = 0;
-  /** Charged, and not written yet. */
+  /** Charged, and not settled yet. */
   spentNano = 0;
   spentTokens = 0;
-  /** What was charged of what is in a tick whose outcome is not known. */
+  /** Charged, and part of a tick whose outcome is not known. */
   settlingNano = 0;
   settlingTokens = 0;
-  /** The database had less than what was asked for. */
+  /** The database granted less than was requested. */
   isShort = false;
   /** The database has counted all of it as spent. */
   isLost = false;
@@ -58,7 +58,7 @@ export class Lease {
     this.terms = terms;
   }
 
-  /** Whether nothing of it is left that the database must be told. */
+  /** Whether nothing of it remains to be settled. */
   get isOver(): boolean {
     return this.holders === 0 && this.hasNothing && this.settlingNano === 0 && this.settlingTokens === 0;
   }
@@ -76,80 +76,80 @@ export class Lease {
   }
 }
 
-/** What was charged on another day than the current one. */
+/** What was charged on one UTC day. */
 export interface DayCharges extends Amount {
   dayMs: number;
   unpriced: number;
 }
 
-/** A request that waits for more. */
+/** A request that waits until the database grants more. */
 export interface PurseWaiter {
   needed: Amount;
   budget: PurseBudget;
-  /** Whether a tick has asked for it. */
+  /** Whether a tick has requested it. */
   isAsked: boolean;
   resolve: (result: 'granted' | 'exhausted' | 'reserved') => void;
   reject: (reason: Error) => void;
 }
 
-/** What a purse tells those who write it. */
+/** Schedules the settlement of purses. */
 export interface PurseKeeper {
-  /** Its lease ends, or is running low: include it in the next tick, or in one at once. */
+  /** Includes the purse in the next tick. @param isUrgent run a tick at once. */
   tend(purse: Purse, isUrgent: boolean): void;
 }
 
-/** How much is leased ahead: for so many requests such as the largest recent one, or what was set aside in so many intervals of ticks. */
+/** What is leased ahead: 4 times the largest recent reservation, or what was reserved in 2 intervals of ticks, whichever is more. */
 const LARGEST_AHEAD = 4;
 const INTERVALS_AHEAD = 2;
-/** Share of that below which more is leased, with a tick at once. */
+/** Share of the target below which a tick leases more at once. */
 const REFILL_BELOW = 1 / 4;
-/** The largest recent request is forgotten by this share with each tick. */
+/** With each tick the largest recent reservation fades to this share. */
 const FADING = 7 / 8;
 
 /**
- * The part that this instance has of the money of one token or project: a lease, and what was charged and is not written yet. It has the ID of
- * its token or project.
+ * What this instance holds of the spending of one token or project: a lease of its budget, and the charges that are not settled yet. Its ID is
+ * that of the token or project.
  */
 export class Purse {
   readonly id: string;
   readonly #keeper: PurseKeeper;
 
-  /** What requests of one day were charged, which is nearly always the current one. */
+  /** Charges of the newest day, which is nearly always the current one. */
   readonly charged: DayCharges = { dayMs: 0, nano: 0, tokens: 0, unpriced: 0 };
   chargedElsewhere: DayCharges[] | null = null;
-  /** Those in a tick whose outcome is not known. */
+  /** Charges in a tick whose outcome is not known. */
   settling: readonly DayCharges[] | null = null;
 
   lease: Lease | null = null;
-  /** Those that may no longer be used, until they are settled. */
+  /** Closed leases, until they are settled. */
   former: Lease[] | null = null;
-  /** Whether the next tick takes nothing, and gives back what is free. */
+  /** Whether the next tick returns what is free, and requests nothing. */
   givesBack = false;
-  /** Whether a tick is to take something ahead. */
+  /** Whether the next tick leases ahead. */
   wantsMore = false;
-  /** Whether a tick that takes something is in progress. */
+  /** Whether a tick that requests a lease is in progress. */
   isTaking = false;
 
   /** As of the last tick that reported it. */
   counts: PurseRow | null = null;
   waiters: PurseWaiter[] | null = null;
-  /** When it began to wait for what other instances hold (monotonic); null while it does not. */
+  /** When it began to wait for what other instances have leased (monotonic); null while it does not wait. */
   contendingSinceMs: number | null = null;
   cancelRetry: (() => void) | null = null;
-  /** Until this time (monotonic) nothing is asked for: others, which waited for what was given back, take first. */
+  /** Until this time (monotonic) it requests nothing, so that the instances that waited for what it returned come first. */
   yieldsUntilMs = -Infinity;
-  /** The last amount that was reserved elsewhere, and until when (monotonic) it need not be asked for again. */
+  /** The last amount that was refused as reserved, and until when (monotonic) it is refused without asking the database again. */
   refused: (Amount & { untilMs: number }) | null = null;
 
-  /** Set aside since the last tick, and the largest recent amount. */
+  /** Sum of the reservations since the last tick, and the largest recent one. */
   drawn: Amount | null = null;
   largest: Amount | null = null;
-  /** What should be leased, by the recent pace. */
+  /** How much to have leased, by the recent pace. */
   target: Amount | null = null;
   collectedAtMs = -Infinity;
   /** When it was last used (wall time). */
   usedAtMs = 0;
-  /** It is no longer the purse of its ID: that has another one. */
+  /** It was removed from memory. Its ID may have another purse now. */
   isForgotten = false;
 
   constructor(id: string, keeper: PurseKeeper) {
@@ -158,9 +158,9 @@ export class Purse {
   }
 
   /**
-   * Sets an amount aside, of what is leased here. In mode `soft`, what is left if that is less and the database has no more.
+   * Sets an amount aside from the lease. In mode `soft` it sets aside what is left if that is less and the database has no more.
    *
-   * @returns null if not enough is leased here: ask `Purses.more`, and try again.
+   * @returns null if not enough is leased: call `Purses.more`, and try again.
    */
   tryReserve(amount: Amount, budget: PurseBudget, nowMs: number): Reservation | null {
     const { lease } = this;
@@ -202,10 +202,10 @@ export class Purse {
   }
 
   /**
-   * With each tick.
+   * Updates `target`. Called with each tick.
    *
    * @param intervals number of intervals of ticks since the last one.
-   * @returns whether anything was set aside since.
+   * @returns whether anything was reserved since then.
    */
   measurePace(intervals: number): boolean {
     const { drawn, largest } = this;
@@ -223,7 +223,7 @@ export class Purse {
     return hasDrawn;
   }
 
-  /** By the counts of the last tick. */
+  /** The most that may be leased ahead, by the counts of the last tick. */
   #mostAhead(): Amount {
     const { counts, lease } = this;
     if (!counts || !lease) return { nano: 0, tokens: 0 };
@@ -231,19 +231,19 @@ export class Purse {
     return { nano: aheadOf(left.nano), tokens: aheadOf(left.tokens) };
   }
 
-  /** The lease may no longer be used; what is free of it is given back with the next tick. */
+  /** Stops using the lease. The next tick returns what is free of it. */
   closeLease(): void {
     if (this.lease) (this.former ??= []).push(this.lease);
     this.lease = null;
   }
 
-  /** Leases that the database knows of. */
+  /** The open and the closed leases that are not settled. */
   leases(): readonly Lease[] {
     if (this.former === null) return this.lease ? [this.lease] : [];
     return this.lease ? [this.lease, ...this.former] : this.former;
   }
 
-  /** What was spent of the budget, and is reserved. Before the first tick that reported it, only what was charged here. */
+  /** What is spent and reserved of the budget. Before the first tick has reported counts, only what was charged here. */
   state(budget: PurseBudget | null, nowMs: number): PurseState {
     const period = budget?.period ?? 'none';
     const { counts } = this;
@@ -262,7 +262,7 @@ export class Purse {
       state.used.tokens += tokens;
       state.unpriced += unpriced;
     }
-    // What was spent of a lease is in both.
+    // What was charged from a lease is in both sums.
     for (const { spentNano, settlingNano, spentTokens, settlingTokens } of this.leases()) {
       state.reserved.nano = Math.max(0, state.reserved.nano - spentNano - settlingNano);
       state.reserved.tokens = Math.max(0, state.reserved.tokens - spentTokens - settlingTokens);
@@ -270,7 +270,7 @@ export class Purse {
     return state;
   }
 
-  /** What was charged and is not known to be written. */
+  /** Charges that are not known to be settled. */
   *unwritten(): Iterable<DayCharges> {
     yield this.charged;
     if (this.chargedElsewhere) yield* this.chargedElsewhere;
@@ -282,7 +282,7 @@ export class Purse {
     return nano > 0 || tokens > 0 || unpriced > 0 || this.chargedElsewhere !== null;
   }
 
-  /** Whether it has something that would be lost if it were forgotten. */
+  /** Whether removing it from memory would lose something. */
   get isBusy(): boolean {
     return (
       this.hasCharges ||

@@ -1,17 +1,17 @@
 /**
  * # Purses
  *
- * What tokens and projects spend, and this instance's part of their budgets. It is written and leased with the ticks of settlement
- * (settlement.ts), exactly once like uses and units of caps.
+ * What tokens and projects spend, and what this instance has leased of their budgets. The ticks of settlement (settlement.ts) write charges and
+ * take leases, exactly once, as for uses and units of caps.
  *
- * **Reserve, then charge.** A request sets an amount aside of what is leased here (`Purse.tryReserve`) before it is forwarded, and asks for more
- * if that is not enough (`more`). When it has ended it is charged (`charge`): what it spent leaves the lease, and what is left of its reservation
- * is free again. What exceeds it, or has no reservation, is counted as well, without a lease.
+ * **Reserve, then charge.** Before a request is forwarded, it reserves an amount of the lease (`Purse.tryReserve`), and requests more if the lease
+ * is too small (`more`). When it has ended, it is charged (`charge`): what it spent leaves the lease, and the rest of its reservation is free
+ * again. A charge above the reservation, or without one, is counted as well, without a lease.
  *
- * **Periods.** A charge belongs to the UTC day and month of its admission. A lease is of one period, and of the limits that it was taken under: when
- * the period ends or the budget changes, what is free of it is given back, and what was set aside of it is settled as before.
+ * **Periods.** A charge belongs to the UTC day and month of its admission. A lease belongs to one period and to the limits under which it was
+ * taken. When the period ends or the budget changes, the free part of the lease is returned, and reservations are settled as before.
  *
- * **Loss.** What a killed process held counts as spent, exactly that. Charges without a reservation are lost with it: those of at most 250 ms.
+ * **Loss.** What a killed process had leased counts as spent. Charges without a reservation are lost with the process: those of the last 250 ms.
  */
 import { MAX_NANO } from '../../api/money.js';
 import type { Clock, PurseReport, PurseTickRow } from '../ports.js';
@@ -30,20 +30,20 @@ import {
   type Reservation,
 } from './purse.js';
 
-/** What came of asking the database for more: try again, does not fit within the limit, or does once others have settled. */
+/** `granted`: try again. `exhausted`: the amount does not fit. `reserved`: it fits after other requests have ended. */
 export type MoreResult = 'granted' | 'exhausted' | 'reserved';
 
-// Other instances see the request within half a second, and give back at once what they do not need.
+// Other instances see the request within half a second, and return at once what they do not need.
 const MAX_CONTENTION_MS = 1_500;
 const RETRY_AFTER_MS = 100;
 const YIELD_MS = 2.5 * RETRY_AFTER_MS; // The others ask again in this time.
-/** A client that retries in a loop costs this many ticks per second: 4. */
+/** So a client that retries in a loop causes 4 ticks per second. */
 const REFUSED_FOR_MS = 250;
-/** For other instances that may need it. */
+/** After this time an idle lease is returned, if other instances share the database. */
 const IDLE_AFTER_MS = 1_000;
-/** For what is shown as reserved. A client that asks now and then does not wait for the database each time. */
+/** After this time any idle lease is returned, so that it is not shown as reserved for long. */
 const AT_REST_AFTER_MS = 10_000;
-/** How many purses are looked at with each tick, whether they can be forgotten: at least so many, and so large a share. */
+/** With each tick this number of purses, and at least this share of them, is checked for removal from memory. */
 const EXAMINED_PER_TICK = 100;
 const EXAMINED_SHARE = 1 / 32;
 const FORGOTTEN_AFTER_MS = 5_000;
@@ -54,11 +54,11 @@ export interface PursesOptions {
   tickEveryMs: number;
   /** Runs a tick soon, or at once. */
   schedule: (isUrgent: boolean) => void;
-  /** Called when something is needed that other instances hold. */
+  /** Called when requests need what other instances have leased. */
   onContention: (id: string) => void;
   /**
-   * Called when the database has counted what was charged here of a budget. The counts of all instances follow each other, so that each of
-   * them lies between the two of one call in one instance.
+   * Called when the database has counted charges to a budget of this instance, with the sums before and after them. The intervals of all
+   * instances follow each other without a gap, so exactly one of them contains a threshold.
    */
   onSpent: (id: string, before: Amount, after: Amount) => void;
 }
@@ -67,9 +67,9 @@ export interface PursesOptions {
 export class Purses implements PurseKeeper {
   readonly #options: PursesOptions;
   readonly #byId = new Map<string, Purse>();
-  /** To include in the next ticks. */
+  /** Purses that the next ticks include. */
   readonly #pending = new Set<Purse>();
-  /** Those that have leases. */
+  /** Purses with leases. */
   readonly #holding = new Set<Purse>();
   #collected: { purse: Purse; row: PurseTickRow }[] = [];
   #hand: Iterator<Purse> = this.#byId.values();
@@ -81,7 +81,7 @@ export class Purses implements PurseKeeper {
     this.#options = options;
   }
 
-  /** Look it up for each request: a purse that is idle is forgotten. */
+  /** Look it up for each request: idle purses are removed from memory. */
   of(id: string): Purse {
     let purse = this.#byId.get(id);
     if (!purse) {
@@ -91,7 +91,7 @@ export class Purses implements PurseKeeper {
     return purse;
   }
 
-  /** Undefined if this instance has nothing of it. */
+  /** Undefined if this instance has no purse of this ID in memory. */
   known(id: string): Purse | undefined {
     return this.#byId.get(id);
   }
@@ -102,11 +102,11 @@ export class Purses implements PurseKeeper {
   }
 
   /**
-   * Asks the database for more, with a tick at once. Call it after `tryReserve` returned null; when it is granted, look up the budget again,
-   * which may have changed, and try again, as another request may have been faster. The caller bounds how often.
+   * Requests a larger lease from the database, with a tick at once. Call it after `tryReserve` returned null. After `granted`, look up the budget
+   * again, because it may have changed, and try again, because another request may have been faster. The caller limits the attempts.
    *
-   * @returns `exhausted` if the amount does not fit within the limit even when all that is reserved is returned; `reserved` if it fits once
-   *   others have settled.
+   * @returns `exhausted` if the amount does not fit even if all reservations are released; `reserved` if it fits after other requests have
+   *   ended.
    * @throws {Refusal} (rejects with) `unavailable`
    */
   more(asked: Purse, amount: Amount, budget: PurseBudget, nowMs: number): Promise<MoreResult> {
@@ -132,10 +132,10 @@ export class Purses implements PurseKeeper {
   }
 
   /**
-   * Charges a request that has ended, exactly once, with or without a budget. It counts for the day and month of its admission.
+   * Charges a request that has ended, exactly once, with or without a budget. The charge belongs to the day and month of its admission.
    *
    * @param charge `nano` null: its cost is unknown.
-   * @param reservation what was set aside for it; what is left of that is free again. What exceeds it is counted in full.
+   * @param reservation of the request. What the charge leaves of it is free again. A charge that exceeds it is counted in full.
    */
   charge(
     asked: Purse,
@@ -161,7 +161,7 @@ export class Purses implements PurseKeeper {
     if (purse.hasCharges) this.tend(purse, false);
   }
 
-  /** Nothing was spent: the whole reservation is free again. */
+  /** The request has spent nothing: the whole reservation is free again. */
   release(reservation: Reservation): void {
     if (!reservation.lease.isLost) this.#settle(reservation, { nano: 0, tokens: 0 });
   }
@@ -178,7 +178,7 @@ export class Purses implements PurseKeeper {
     if (lease !== purse.lease) this.tend(purse, false);
   }
 
-  /** What was charged here and is not known to be written, since a time. */
+  /** Charges of this instance since a time that are not known to be settled. */
   unsettled(id: string, sinceMs: number): Amount & { unpriced: number } {
     const sum = { nano: 0, tokens: 0, unpriced: 0 };
     for (const { dayMs, nano, tokens, unpriced } of this.#byId.get(id)?.unwritten() ?? []) {
@@ -196,7 +196,7 @@ export class Purses implements PurseKeeper {
     this.#options.schedule(isUrgent);
   }
 
-  /** Another instance waits for money of this purse: gives back what is free and settles what was spent, at once. */
+  /** Another instance waits for a lease of this purse: returns what is free and settles what was charged, at once. */
   giveBack(id: string): void {
     const purse = this.#byId.get(id);
     if (!purse?.leases().some((lease) => !lease.hasNothing)) return;
@@ -205,7 +205,7 @@ export class Purses implements PurseKeeper {
     this.tend(purse, true);
   }
 
-  /** Gives back what is free in purses without recent requests. */
+  /** Returns the free part of the leases of purses without recent requests. */
   giveBackIdle(idleMs = IDLE_AFTER_MS): void {
     const sinceMs = this.#options.clock.now() - idleMs;
     for (const purse of this.#holding) {
@@ -216,7 +216,7 @@ export class Purses implements PurseKeeper {
     }
   }
 
-  /** At shutdown: the next ticks give everything back. */
+  /** At shutdown: the next ticks return all leases. */
   giveAllBack(): void {
     this.#cancelRest?.();
     this.#cancelRest = null;
@@ -228,7 +228,7 @@ export class Purses implements PurseKeeper {
 
   // ---- ticks
 
-  /** What the next tick writes, in the order of IDs, which is the same on all instances, so that their transactions cannot deadlock. */
+  /** The rows of the next tick, in the order of IDs. The order is the same on all instances, so their transactions cannot deadlock. */
   collect(most: number): PurseTickRow[] {
     const purses = [...this.#pending].slice(0, most);
     purses.sort((a, b) => (a.id < b.id ? -1 : 1));
@@ -266,7 +266,7 @@ export class Purses implements PurseKeeper {
     return { purseId: purse.id, charges, returns, take, isReported };
   }
 
-  /** What is asked for: for the requests that wait, and ahead for those to come. Ends a lease that is of no use to them. */
+  /** The lease to request, for waiting requests and ahead for the next ones. Closes a lease of another period or budget. */
   #takeOf(purse: Purse, hasDrawn: boolean): PurseTickRow['take'] {
     const { waiters, target } = purse;
     const terms = waiters?.at(-1)?.budget ?? purse.lease?.terms;
@@ -312,15 +312,15 @@ export class Purses implements PurseKeeper {
     this.#forgetSome();
   }
 
-  /** The IDs of those that the collected tick takes something for. */
+  /** The IDs of the purses for which the collected tick requests a lease. */
   get taking(): string[] {
     return this.#collected.filter(({ row }) => row.take !== null).map(({ row }) => row.purseId);
   }
 
   /**
-   * The tick was committed, but its result was lost. What it granted is given back, and asked for again.
+   * The tick was committed, but its result was lost. What it granted is returned, and requested again.
    *
-   * @param held what the instance has leased of those in `taking`.
+   * @param held what the database has leased to this instance for the purses in `taking`.
    */
   concludeUnreported(held: ReadonlyMap<string, Amount>): void {
     for (const { purse, row } of this.#endTick()) {
@@ -338,7 +338,7 @@ export class Purses implements PurseKeeper {
   }
 
   /**
-   * The database has counted all leases as spent, drawn or not: what was charged of them must not be written again.
+   * The database has counted all leases as spent, used or not. So charges from them must not be written again.
    *
    * @param isCommitted whether the collected tick was.
    */
@@ -415,7 +415,7 @@ export class Purses implements PurseKeeper {
     this.#options.onSpent(id, before, { nano, tokens });
   }
 
-  /** Tells requests that wait what came of it. Those that other instances may still make room for go on waiting. */
+  /** Resolves waiting requests. Requests continue to wait while other instances may still return what they need. */
   #answer(purse: Purse, isHeldElsewhere: boolean): void {
     const { counts, lease } = purse;
     const waiters = purse.waiters ?? [];
@@ -431,7 +431,7 @@ export class Purses implements PurseKeeper {
         left.tokens = Math.max(0, left.tokens - needed.tokens);
         waiter.resolve('granted');
       } else if (isKnownToExceed(purse, needed, budget, nowMs)) waiter.resolve('exhausted');
-      // It came during the tick, and the database had all that the tick asked for.
+      // It began to wait during the tick, and the database has granted all that the tick requested.
       else if (!waiter.isAsked && lease?.isShort === false) later.push(waiter);
       else if (isHeldElsewhere || !counts || !haveSameTerms(counts, budget)) waiting.push(waiter);
       else {
@@ -447,7 +447,7 @@ export class Purses implements PurseKeeper {
     this.tend(purse, true);
   }
 
-  /** Asks other instances, and tries again after a short pause, for a while. Meanwhile a changed budget becomes known here, too. */
+  /** Asks other instances to return leases, and tries again after a short pause, for a limited time. Meanwhile this instance learns of changed budgets. */
   #contend(purse: Purse): void {
     const nowMs = this.#monotonic;
     const { counts } = purse;
@@ -464,7 +464,7 @@ export class Purses implements PurseKeeper {
       for (const { resolve } of ended) resolve('reserved');
       return;
     }
-    // The budget is another one than these requests know.
+    // These requests know an old version of the budget.
     if (ended.length > 0) {
       this.#options.clock.after(RETRY_AFTER_MS, () => {
         for (const { resolve } of ended) resolve('granted');
@@ -475,7 +475,7 @@ export class Purses implements PurseKeeper {
     this.#requestAfter(purse, RETRY_AFTER_MS);
   }
 
-  /** Asks after a pause, if requests still wait then. */
+  /** Requests a lease after a pause, if requests are still waiting then. */
   #requestAfter(purse: Purse, ms: number): void {
     purse.cancelRetry?.();
     purse.cancelRetry = this.#options.clock.after(ms, () => {
@@ -485,7 +485,7 @@ export class Purses implements PurseKeeper {
     });
   }
 
-  /** After a tick: leases that are over are dropped. */
+  /** After a tick: removes leases that are over. */
   #tidy(purse: Purse): void {
     if (purse.lease?.isOver === true && purse.waiters === null) purse.lease = null;
     if (purse.former) {
@@ -497,13 +497,13 @@ export class Purses implements PurseKeeper {
       this.#holding.add(purse);
       this.#restLater();
     } else this.#holding.delete(purse);
-    // It gave back what others wait for.
+    // It returned what other instances wait for, so it pauses before it requests more.
     if (purse.waiters !== null && purse.cancelRetry === null && !this.#pending.has(purse)) {
       this.#requestAfter(purse, Math.max(0, purse.yieldsUntilMs - this.#monotonic));
     }
   }
 
-  /** While something is held, looks now and then whether it is still needed. */
+  /** While leases are held, checks periodically whether they are still needed. */
   #restLater(): void {
     this.#cancelRest ??= this.#options.clock.after(AT_REST_AFTER_MS, () => {
       this.#cancelRest = null;
@@ -518,7 +518,7 @@ export class Purses implements PurseKeeper {
     return purse.isForgotten ? this.of(purse.id) : purse;
   }
 
-  /** Forgets purses that are idle and empty: a few with each tick, so that it takes no time of its own. */
+  /** Removes idle, empty purses from memory: a few with each tick, so that no tick takes long. */
   #forgetSome(): void {
     const beforeMs = this.#monotonic - FORGOTTEN_AFTER_MS;
     const most = Math.max(EXAMINED_PER_TICK, this.#byId.size * EXAMINED_SHARE);
@@ -542,18 +542,18 @@ export class Purses implements PurseKeeper {
 
 const hasLimit = (counts: PurseRow | null) => counts !== null && (counts.limitNano ?? counts.limitTokens) !== null;
 
-/** Whether the counts show that an amount does not fit: within a period they only grow. */
+/** Whether the counts already show that an amount does not fit. Within a period counts only grow. */
 function isKnownToExceed({ counts }: Purse, needed: Amount, budget: PurseBudget, nowMs: number): boolean {
   if (!counts || !haveSameTerms(counts, budget)) return false;
   const { limitNano, limitTokens, period, mode } = budget;
   const spent = spendingIn(counts, period, currentStart(counts, period, startOf(period, nowMs)));
-  // In mode `soft` a request takes less than it needs, if that is what is left.
+  // In mode `soft` a request reserves less than its estimate if less is left.
   const least = mode === 'soft' ? neededOf({ nano: 0, tokens: 0 }, budget) : needed;
   const isBeyond = (limit: number | null, sum: number) => limit !== null && sum > limit;
   return isBeyond(limitNano, spent.nano + least.nano) || isBeyond(limitTokens, spent.tokens + least.tokens);
 }
 
-/** @param takesLess whether a part is enough. */
+/** @param takesLess whether a part of the amount is enough. */
 function fits(needed: Amount, left: Amount, takesLess: boolean): boolean {
   const isEnough = (unit: keyof Amount) => left[unit] >= needed[unit] || (takesLess && left[unit] > 0);
   return isEnough('nano') && isEnough('tokens');
@@ -566,7 +566,7 @@ function addTo(purse: Purse, dayMs: number, nano: number, tokens: number, unpric
   charges.unpriced += unpriced;
 }
 
-/** The charges of a day. Those of the newest one are at hand. */
+/** The charges of a day. Those of the newest day are in `charged`. */
 function chargesOn(purse: Purse, dayMs: number): DayCharges {
   const { charged } = purse;
   if (charged.dayMs === dayMs) return charged;
@@ -597,7 +597,7 @@ function chargesOf(purse: Purse): readonly DayCharges[] {
   return charges;
 }
 
-/** What was charged of a lost lease counts as spent already. The newest charges were most likely of it. */
+/** Charges from a lost lease already count as spent. The newest charges are most likely from it. */
 function subtract(purse: Purse, nano: number, tokens: number): void {
   const left = { nano, tokens };
   for (const charges of [purse.charged, ...(purse.chargedElsewhere ?? [])]) {

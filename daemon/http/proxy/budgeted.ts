@@ -1,4 +1,4 @@
-/** What is needed of a request to judge whether it fits a budget. */
+/** What the budgets need to know of a request. */
 import { type Bound, type Boundless, boundOf, type ModelLimits } from '../../core/budget/bound.js';
 import type { OwnedBudget } from '../../core/budget/owned-budget.js';
 import { costNotBounded } from '../../core/budget/refusals.js';
@@ -6,12 +6,12 @@ import type { Asked } from '../../core/policy/policy.js';
 import { pathOf } from '../request-head.js';
 import type { RequestBody } from './body.js';
 
-/** A hard budget has to read all of a body before any of it is forwarded. */
+/** For a hard budget, the whole body is read before any of it is forwarded. */
 const MAX_BOUNDED_BYTES = 8 * 1024 * 1024;
-/** The others only look for the model in it. */
+/** For other budgets, only the model is looked for in the body. */
 const MAX_ESTIMATED_BYTES = 1024 * 1024;
 
-/** Up to which size a body is waited for. */
+/** The size up to which a body is waited for, in bytes; 0: it is not waited for. */
 export function mostToJudge(budgets: readonly OwnedBudget[], declaredBytes: number | null): number {
   const most = budgets.some(({ mode }) => mode === 'hard') ? MAX_BOUNDED_BYTES : MAX_ESTIMATED_BYTES;
   return (declaredBytes ?? 0) <= most ? most : 0;
@@ -38,7 +38,7 @@ export const startsMore = ({ head, facts }: Asked): boolean =>
   facts.route.escapes && (head.method === 'POST' || head.hasBody);
 
 /**
- * By these a client chooses a dearer service of Google or Amazon, has a gateway ask another provider or more than once, or asks some servers for
+ * By these a client chooses a more expensive service of Google or Amazon, has a gateway ask another provider or more than once, or asks some servers for
  * another path.
  */
 const CHOOSES_SERVICE =
@@ -62,22 +62,23 @@ export function boundOfRequest(
   limitsOf: (model: string) => ModelLimits | null,
 ): Bound | Boundless {
   const { method, contentTypes, contentCodings, overridesMethod } = head;
-  if (facts.route.escapes) return { why: 'what it starts goes on after it' };
+  if (facts.route.escapes) return { why: 'it starts something that continues after its response' };
   if (overridesMethod) return { why: 'a header asks for another method' };
   const choosing = rawHeaders.find((name, at) => at % 2 === 0 && CHOOSES_SERVICE.test(name));
-  if (choosing !== undefined) return { why: `the header ${choosing.toLowerCase()} may choose a dearer service` };
+  if (choosing !== undefined)
+    return { why: `the header ${choosing.toLowerCase()} may choose a more expensive service` };
   if (contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding))) return { why: 'its body is compressed' };
   if (contentTypes.length > 1) return { why: 'it has more than one Content-Type header' };
   if (body !== null && !Buffer.isBuffer(body)) return { why: 'its body is larger than 8 MiB' };
   return boundOf({ method, target, host, contentType: contentTypes[0] ?? null, body }, limitsOf);
 }
 
-const UNBOUNDED = 'on a WebSocket each response continues what came before it';
+const UNBOUNDED = 'a response on a WebSocket includes earlier messages as input';
 
 /** For a message on a WebSocket. */
 export const noBound = (): Boundless => ({ why: UNBOUNDED });
 
-/** What is asked for on a WebSocket has no bound. @throws {Refusal} `cost_not_bounded` */
+/** Responses on a WebSocket have no bound. @throws {Refusal} `cost_not_bounded` */
 export function checkBoundable(budgets: readonly OwnedBudget[]): void {
   const hard = budgets.find(({ mode }) => mode === 'hard');
   if (hard) throw costNotBounded(UNBOUNDED, hard);

@@ -90,7 +90,7 @@ export class RequestRecord implements Completed {
   connection: { facts(context: CaptureContext): Readings } | null = null;
   /** Whether it is a use once it is forwarded. The responses on a WebSocket are uses of their own. */
   isUse = true;
-  /** Whether the provider may have had the whole request. Until then it has nothing to bill. */
+  /** Whether the provider may have received the whole request. Until then it has nothing to bill. */
   isSent = false;
   /** Whether the records of its responses say everything, so that it needs none itself. */
   isRecordedInParts = false;
@@ -98,7 +98,7 @@ export class RequestRecord implements Completed {
   #clientIp: string | null = null;
   #code: string | null = null;
   #problem: string | null = null;
-  /** It was refused, and the provider cannot have billed it. */
+  /** It was refused, and the provider cannot bill it. */
   #isUnbilled = false;
   /** Two clocks: `#endedAtMs` is monotonic, `#timeMs` counts from the epoch. */
   #endedAtMs = 0;
@@ -196,7 +196,7 @@ export class RequestRecord implements Completed {
     this.#options.onEnded(ended, this.cause);
   }
 
-  /** Whether the provider may bill it, if it ran a model. What is reported was billed. */
+  /** Whether the provider may bill the request, if it ran a model. It bills what it reports. */
   #mayBeBilled(usage: DetailedUsage | null): boolean {
     const { pass, outcome, respondedAtMs } = this;
     if (pass === null || this.isHit || this.forwardedAtMs === null) return false;
@@ -206,11 +206,11 @@ export class RequestRecord implements Completed {
     return this.isUse && this.isSent && (wasCut || !this.#isUnbilled);
   }
 
-  /** Charges the budgets, or frees what was reserved in them. */
+  /** Charges the budgets, or releases the reservations. */
   #charge(isBilled: boolean, usage: DetailedUsage | null, costNano: number | null, extent: UsageExtent): void {
     const { pass, connection } = this;
     if (!pass) return;
-    // On a connection, what was reported outside of its responses is charged already.
+    // On a connection, usage that was reported outside of its responses is already charged.
     if (!isBilled || (connection && usage !== null)) {
       if (pass.held) this.#options.admission.budgets.settle(pass, { ...NOTHING_SPENT, usage: null });
       return;

@@ -383,7 +383,7 @@ describe('budgets', function () {
     }
     for (const name of ['X-Vertex-AI-LLM-Shared-Request-Type', 'x-portkey-config', 'X-Original-URL']) {
       const { error } = refused(await complete(token, body, { [name]: 'x' }), 403, 'cost_not_bounded');
-      expect(error).to.include(`the header ${name.toLowerCase()} may choose a dearer service`);
+      expect(error).to.include(`the header ${name.toLowerCase()} may choose a more expensive service`);
     }
     refused(await complete(token, body, { 'X-HTTP-Method-Override': 'PUT' }), 400, 'invalid_request');
     expect(scene.provider.received).to.have.lengthOf(0);
