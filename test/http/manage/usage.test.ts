@@ -552,7 +552,7 @@ describe('usage over time', () => {
   });
 
   it('adds up costs that are more than an integer of the database', async () => {
-    for (let n = 0; n < 1_100; n++) keep(DAY - 5, { projectId: `project ${n}`, costNano: MAX_NANO });
+    for (let n = 0; n < 1_100; n++) keep(DAY - 5, { tokenId: `t${n}`, projectId: `p${n}`, costNano: MAX_NANO });
     expect(await report(daemon, span(DAY - DAY_MS, DAY))).to.have.nested.property('[0].cost_usd', '9000000.00');
     const top = await daemon.manage('GET', '/manage/top?by=model_total&window=24h&sort=cost');
     expect(top.status, JSON.stringify(top.body)).to.equal(200);
