@@ -8,7 +8,7 @@
  * | -------- | -------------------------------------------------------- | -------------------------------------------- |
  * | `hard`   | the bound: the most that the request can cost (bound.ts) | requests that do not fit, or have no bound   |
  * | `soft`   | an estimate from recent requests of the token            | all requests, once nothing is left           |
- * | `shadow` | an estimate                                              | none; publishes what `soft` would refuse     |
+ * | `shadow` | an estimate, if the lease has it                         | none; publishes what `soft` would refuse     |
  *
  * **Charges.** A request is charged what the provider reports. Without a report, `hard` charges the bound, and the other modes the estimate. If
  * the response was cut, they charge the estimate in addition to the input. A request that the provider refused, or never received, is not charged.
@@ -24,16 +24,16 @@ import type { BudgetEvent, BudgetEventKind, ModelUsage } from '../events.js';
 import { LogThrottle } from '../log-throttle.js';
 import type { Clock, Log } from '../ports.js';
 import { CountsByName } from '../recent-counts.js';
-import type { Refusal } from '../refusal.js';
+import { type Refusal, unavailable } from '../refusal.js';
+import { DATABASE_WAIT_MS, withDatabaseTimeout } from '../timing.js';
 import type { Bound, Boundless, ModelLimits } from './bound.js';
 import type { Assumed, BudgetHold, HeldPart, OwnedBudget } from './owned-budget.js';
 import type { Amount, PurseBudget } from './purse.js';
-import type { Purses } from './purses.js';
+import type { MoreResult, Purses } from './purses.js';
 import { costNotBounded, exhausted, type Misfit, modelNotPriced, reserved } from './refusals.js';
 
-/** What a request may spend. */
+/** What a request may spend. Its budgets are those of the moment at which it is forwarded. */
 export interface Spending {
-  budgets: readonly OwnedBudget[];
   /** As the request names it; null: it names none. */
   model: string | null;
   /** Size of its body. */
@@ -81,6 +81,8 @@ export class Budgets {
   /** Tokens that requests have used, by token and model, and by project and model: no provider or client raises the estimates of other projects. */
   readonly #ofTokens = new CountsByName(MAX_ESTIMATES);
   readonly #ofProjects = new CountsByName(MAX_ESTIMATES);
+  /** Requests that passed while it was asked whether their shadow budget has more, by the ID of its token or project. */
+  readonly #asking = new Map<string, number>();
   /** Shadow budgets that would have refused requests: when the last event was published (monotonic), and the number of requests since. */
   readonly #wouldRefuse = new Map<string, { toldAtMs: number; count: number }>();
   /** The budgets of requests that were charged here, by the ID of their token or project. */
@@ -107,23 +109,29 @@ export class Budgets {
     const nowMs = clock.now();
     const hold = this.#wanted(pass, spending, nowMs);
     for (const part of hold.parts) {
-      part.reservation = this.#purseOf(part.budget).tryReserve(part.needed, asReserved(part.budget), nowMs);
-      if (part.reservation === null) return this.#reserveSlowly(pass, spending, hold);
+      if (this.#mayGoOn(pass, part, nowMs)) continue;
+      return withDatabaseTimeout(clock, DATABASE_WAIT_MS, (isLate) => this.#reserveRest(pass, spending, hold, isLate));
     }
     return hold;
   }
 
-  async #reserveSlowly(pass: Pass, spending: Spending, hold: BudgetHold): Promise<BudgetHold> {
+  /** Reserves it if that is possible at once. A shadow budget lets the request go on in any case. */
+  #mayGoOn(pass: Pass, part: HeldPart, nowMs: number): boolean {
+    const { budget, needed } = part;
+    part.reservation = this.#purseOf(budget).tryReserve(needed, asReserved(budget), nowMs);
+    if (part.reservation !== null) return true;
+    if (budget.mode !== 'shadow') return false;
+    this.#askForShadow(pass, part, nowMs);
+    return true;
+  }
+
+  async #reserveRest(pass: Pass, spending: Spending, hold: BudgetHold, isLate: () => boolean): Promise<BudgetHold> {
     try {
-      for (const part of hold.parts) {
-        if (part.reservation !== null) continue;
-        const refusal = await this.#reserveOne(pass, spending, part).catch((error: unknown) => {
-          if (part.budget.mode !== 'shadow') throw error;
-          return null; // It refuses nothing, not even while the database is unavailable.
-        });
-        if (refusal === null) continue;
-        if (part.budget.mode !== 'shadow') throw refusal;
-        this.#wouldHaveRefused(pass, part);
+      const first = hold.parts.findIndex(({ budget, reservation }) => reservation === null && budget.mode !== 'shadow');
+      for (const part of hold.parts.slice(first)) {
+        const refusal = await this.#reserveOne(pass, spending, part);
+        if (refusal !== null) throw refusal;
+        if (isLate()) throw unavailable();
       }
       return hold;
     } catch (error) {
@@ -134,26 +142,39 @@ export class Budgets {
 
   /** @returns why the request is refused; null if the reservation succeeded, or the budget was removed. */
   async #reserveOne(pass: Pass, spending: Spending, part: HeldPart): Promise<Refusal | null> {
-    const { clock, purses } = this.#options;
+    const { clock } = this.#options;
     const { mode, owner } = part.budget;
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const purse = this.#purseOf(part.budget);
-      const nowMs = clock.now();
-      const came = await this.#more(purse, part, nowMs);
+    for (let attempt = 0; attempt <= MAX_ATTEMPTS; attempt++) {
+      if (this.#mayGoOn(pass, part, clock.now())) return null;
+      const came = await this.#more(part, clock.now());
       if (came === 'exhausted') return exhausted(this.#misfit(pass, spending, part));
       if (came === 'reserved') break;
       const latest = budgetsNow(pass)?.find((it) => it.owner === owner);
       if (!latest) return null;
       // What it needs depends on the mode.
       part.budget = { ...latest, mode };
-      part.reservation = purses.of(latest.id).tryReserve(part.needed, asReserved(part.budget), clock.now());
-      if (part.reservation !== null) return null;
     }
     return reserved(this.#misfit(pass, spending, part));
   }
 
-  #more(purse: ReturnType<Purses['of']>, { needed, budget }: HeldPart, nowMs: number) {
-    return this.#options.purses.more(purse, needed, asReserved(budget), nowMs);
+  #more({ needed, budget }: HeldPart, nowMs: number): Promise<MoreResult> {
+    return this.#options.purses.more(this.#purseOf(budget), needed, asReserved(budget), nowMs);
+  }
+
+  /** Nobody waits for the answer, also while the database is unavailable: the next request has what is leased then. The requests that come until then have the same one. */
+  #askForShadow(pass: Pass, part: HeldPart, nowMs: number): void {
+    const { id } = part.budget;
+    const asking = this.#asking.get(id) ?? 0;
+    this.#asking.set(id, asking + 1);
+    if (asking > 0) return;
+    void this.#more(part, nowMs).then(
+      (came) => {
+        const requests = this.#asking.get(id) ?? 1;
+        this.#asking.delete(id);
+        if (came !== 'granted') this.#wouldHaveRefused(pass, part, requests);
+      },
+      () => this.#asking.delete(id),
+    );
   }
 
   #purseOf({ id }: OwnedBudget) {
@@ -179,9 +200,9 @@ export class Budgets {
 
   /** What the request may cost in each of its budgets. Reserves nothing yet. */
   #wanted(pass: Pass, spending: Spending, nowMs: number): BudgetHold {
-    const { budgets, model } = spending;
+    const { model } = spending;
     let estimate: Estimate | null = null;
-    const parts = budgets.map((budget) =>
+    const parts = (budgetsNow(pass) ?? []).map((budget) =>
       budget.mode === 'hard'
         ? this.#bounded(pass, spending, budget, nowMs)
         : estimated(budget, (estimate ??= this.#assumption(pass, spending, nowMs))),
@@ -366,11 +387,11 @@ export class Budgets {
   }
 
   /** At most one event in a minute for each budget. */
-  #wouldHaveRefused(pass: Pass, { budget }: HeldPart): void {
+  #wouldHaveRefused(pass: Pass, { budget }: HeldPart, requests: number): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonic();
     const known = this.#wouldRefuse.get(budget.id) ?? { toldAtMs: -Infinity, count: 0 };
-    known.count += 1;
+    known.count += requests;
     if (nowMs - known.toldAtMs >= EVENT_EVERY_MS) {
       this.#publishRefusal(pass, budget, known.count);
       known.toldAtMs = nowMs;

@@ -386,7 +386,6 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     };
     let bound: Bound | Boundless | null = null;
     return {
-      budgets,
       model: record.content?.requestedModel(req.url) ?? modelNameFrom(asked.facts.models[0]),
       bytes: Buffer.isBuffer(body) ? body.length : Number(contentLength ?? 0),
       // It may take milliseconds, and two budgets and a refusal ask for it.

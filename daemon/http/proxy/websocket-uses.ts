@@ -203,8 +203,8 @@ export class WebSocketUses {
   /** What a response may spend; null without a budget. @param bytes size of the message that asks for it. */
   spending(bytes: number, model: string | null = null): Spending | null {
     const { pass } = this.#record;
-    const budgets = pass && budgetsNow(pass);
-    return budgets && { budgets, model: model ?? this.#model, bytes, bound: noBound };
+    const isLimited = pass !== null && budgetsNow(pass) !== null;
+    return isLimited ? { model: model ?? this.#model, bytes, bound: noBound } : null;
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {
