@@ -240,6 +240,11 @@ export class Settlement {
     for (const account of accounts) this.giveBack(account);
     this.purses.giveAllBack();
     await this.settle();
+    if (this.#failures === 0) {
+      // What a tick in progress has taken, for requests that have ended meanwhile.
+      this.purses.giveAllBack();
+      await this.settle();
+    }
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     if (this.#hasWork) {

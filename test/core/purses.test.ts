@@ -1,8 +1,12 @@
 /** What an instance has in memory of budgets: what it keeps, forgets, and writes when. */
 import { expect } from 'chai';
 import { MAX_NANO } from '../../daemon/api/money.js';
+import type { Pass } from '../../daemon/core/account.js';
+import { Budgets } from '../../daemon/core/budget/budgets.js';
 import type { PurseRow } from '../../daemon/core/budget/counts.js';
+import type { OwnedBudget } from '../../daemon/core/budget/owned-budget.js';
 import type { PurseBudget } from '../../daemon/core/budget/purse.js';
+import type { BudgetEvent } from '../../daemon/core/events.js';
 import {
   InstanceExpired,
   type Ledger,
@@ -26,7 +30,10 @@ describe('the purses of an instance', () => {
   let ticks: Tick[];
   /** The next calls of `commit` that fail. */
   let failures: number;
+  /** Whether others have taken the instance for dead. */
   let isExpired: boolean;
+  /** What the database waits for before it commits. */
+  let blocked: Promise<void>;
   let counts: PurseRow;
 
   beforeEach(() => {
@@ -34,6 +41,7 @@ describe('the purses of an instance', () => {
     ticks = [];
     failures = 0;
     isExpired = false;
+    blocked = Promise.resolve();
     const none = { nano: 0, tokens: 0 };
     counts = {
       ...{ period: 'none', limitNano: 1_000, limitTokens: null },
@@ -44,15 +52,19 @@ describe('the purses of an instance', () => {
     };
     const ledger: Ledger = {
       enrol: () => Promise.resolve(false),
-      commit: (tick) => {
-        if (isExpired) return Promise.reject(new InstanceExpired());
-        return failures-- > 0 ? Promise.reject(new StoreUnavailable('gone')) : Promise.resolve(settled(tick));
+      commit: async (tick) => {
+        await blocked;
+        if (failures-- > 0) throw new StoreUnavailable('gone');
+        if (isExpired) throw new InstanceExpired();
+        return settled(tick);
       },
       lastSeq: () => Promise.resolve(ticks.length),
       held: () => Promise.resolve(new Map()),
       heldOfPurses: () => Promise.resolve(new Map([['one', none]])),
       rejoin: () => {
         isExpired = false;
+        counts.lifeNano += counts.leasedNano;
+        counts.leasedNano = 0;
         return Promise.resolve(0);
       },
       retire: () => Promise.resolve(),
@@ -222,5 +234,86 @@ describe('the purses of an instance', () => {
     await pass(1_000);
     const rows = ticks.slice(before).flatMap((tick) => tick.purses.filter(({ purseId }) => purseId === 'one'));
     expect(rows.flatMap(({ charges }) => charges).map(({ nano }) => nano)).to.deep.equal([55]);
+  });
+
+  it('give back at shutdown also what a tick in progress takes', async () => {
+    const first = more();
+    await settlement.retire([]);
+    expect(await first).to.equal('granted');
+    expect(ticks.flatMap(({ purses: rows }) => rows.flatMap(({ take }) => take?.want.nano ?? []))).to.deep.equal([100]);
+    expect(counts.leasedNano).to.equal(0);
+  });
+
+  it('do not let requests wait for the charges of many others', async () => {
+    for (let n = 0; n < 2_000; n++) purses().charge(purses().of(`${n}`), clock.now(), { nano: 1, tokens: 1 }, null);
+    expect(await more()).to.equal('granted');
+    expect(ticks).to.have.length(1);
+  });
+
+  it('wait for a changed budget together with requests that do not know of it yet', async () => {
+    let answer: () => void = () => undefined;
+    blocked = new Promise((resolve) => (answer = resolve));
+    const one = purses().of('one');
+    purses().charge(one, clock.now(), { nano: 1, tokens: 1 }, null);
+    clock.advance(250);
+    const before = { ...BUDGET, limitNano: 500 };
+    const asked = [more(), purses().more(one, AMOUNT, before, clock.now())];
+    answer();
+    await pass(500);
+    expect(await Promise.all(asked)).to.deep.equal(['granted', 'granted']);
+    expect(ticks.flatMap(({ purses: rows }) => rows.flatMap(({ take }) => take?.terms.limitNano ?? []))).to.deep.equal([
+      500, 1_000,
+    ]);
+  });
+
+  describe('of requests', () => {
+    let events: BudgetEvent[];
+    let budgets: Budgets;
+    beforeEach(() => {
+      events = [];
+      budgets = new Budgets({
+        ...{ purses: purses(), clock, log: recordingLog().log, costs: { priceOf: () => null } },
+        publish: (event) => events.push(event),
+      });
+    });
+    const spending = { model: 'm', bytes: 400, bound: () => ({ why: 'it has none' }) };
+    const passOf = (mode: 'soft' | 'shadow') => {
+      const budget: OwnedBudget = { ...BUDGET, limitNano: null, limitTokens: 1_000, mode, owner: 'token', id: 'one' };
+      return { account: { known: { budgets: [budget] } }, tokenId: 'one', projectId: 'project' } as unknown as Pass;
+    };
+
+    it('with a shadow budget never wait for the database', async () => {
+      counts.limitNano = null;
+      counts.limitTokens = 1_000;
+      failures = 1;
+      const reserved = () => budgets.reserve(passOf('shadow'), spending);
+      for (let n = 0; n < 5; n++) expect(reserved()).not.to.be.instanceOf(Promise);
+      await pass(1_000);
+      expect(events, 'nothing is known').to.deep.equal([]);
+      counts.lifeTokens = 1_000;
+      for (let n = 0; n < 5; n++) expect(reserved()).not.to.be.instanceOf(Promise);
+      await pass(1_000);
+      // One had what was leased for the first.
+      expect(events.map(({ kind, count }) => [kind, count])).to.deep.equal([['budget.would_refuse', 4]]);
+    });
+
+    it('wait for the database for ten seconds, and keep nothing that it grants later', async () => {
+      counts.limitNano = null;
+      counts.limitTokens = 1_000;
+      let answer: () => void = () => undefined;
+      blocked = new Promise((resolve) => (answer = resolve));
+      const reserving = Promise.resolve(budgets.reserve(passOf('soft'), spending)).then(
+        () => null,
+        (error: unknown) => error,
+      );
+      await pass(10_000);
+      expect(await reserving).to.have.property('kind', 'unavailable');
+      answer();
+      await pass(500);
+      await settlement.retire([]);
+      const [taken, ...later] = ticks.flatMap(({ purses: rows }) => rows);
+      expect(taken?.take?.want.tokens).to.equal(1_000);
+      expect(later.flatMap(({ returns }) => returns)).to.deep.equal([{ fromMs: 0, nano: 0, tokens: 1_000 }]);
+    });
   });
 });

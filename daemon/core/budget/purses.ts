@@ -26,6 +26,7 @@ import {
   Purse,
   type PurseBudget,
   type PurseKeeper,
+  type PurseTerms,
   type PurseWaiter,
   type Reservation,
 } from './purse.js';
@@ -178,18 +179,6 @@ export class Purses implements PurseKeeper {
     if (lease !== purse.lease) this.tend(purse, false);
   }
 
-  /** Charges of this instance since a time that are not known to be settled. */
-  unsettled(id: string, sinceMs: number): Amount & { unpriced: number } {
-    const sum = { nano: 0, tokens: 0, unpriced: 0 };
-    for (const { dayMs, nano, tokens, unpriced } of this.#byId.get(id)?.unwritten() ?? []) {
-      if (dayMs < sinceMs) continue;
-      sum.nano += nano;
-      sum.tokens += tokens;
-      sum.unpriced += unpriced;
-    }
-    return sum;
-  }
-
   tend(purse: Purse, isUrgent: boolean): void {
     this.#pending.add(purse);
     if (isUrgent) this.isUrgent = true;
@@ -230,7 +219,10 @@ export class Purses implements PurseKeeper {
 
   /** The rows of the next tick, in the order of IDs. The order is the same on all instances, so their transactions cannot deadlock. */
   collect(most: number): PurseTickRow[] {
-    const purses = [...this.#pending].slice(0, most);
+    const pending = [...this.#pending];
+    // Requests do not wait until all charges are written.
+    if (pending.length > most) pending.sort((a, b) => Number(b.waiters !== null) - Number(a.waiters !== null));
+    const purses = pending.slice(0, most);
     purses.sort((a, b) => (a.id < b.id ? -1 : 1));
     for (const purse of purses) this.#pending.delete(purse);
     this.isUrgent = [...this.#pending].some(
@@ -399,7 +391,7 @@ export class Purses implements PurseKeeper {
         lease.isShort = !isFull;
       }
     }
-    if (purse.waiters) this.#answer(purse, isHeldElsewhere);
+    if (purse.waiters) this.#answer(purse, take.terms, isHeldElsewhere);
   }
 
   #tellSpent(id: string, counts: PurseRow, charges: PurseTickRow['charges']): void {
@@ -415,8 +407,8 @@ export class Purses implements PurseKeeper {
     this.#options.onSpent(id, before, { nano, tokens });
   }
 
-  /** Resolves waiting requests. Requests continue to wait while other instances may still return what they need. */
-  #answer(purse: Purse, isHeldElsewhere: boolean): void {
+  /** Resolves waiting requests. Requests continue to wait while other instances may still return what they need. @param terms that the tick asked under. */
+  #answer(purse: Purse, terms: PurseTerms, isHeldElsewhere: boolean): void {
     const { counts, lease } = purse;
     const waiters = purse.waiters ?? [];
     const left = { nano: lease?.freeNano ?? 0, tokens: lease?.freeTokens ?? 0 };
@@ -433,6 +425,8 @@ export class Purses implements PurseKeeper {
       } else if (isKnownToExceed(purse, needed, budget, nowMs)) waiter.resolve('exhausted');
       // It began to wait during the tick, and the database has granted all that the tick requested.
       else if (!waiter.isAsked && lease?.isShort === false) later.push(waiter);
+      // The tick has asked for others, which do not know of a change yet.
+      else if (counts && haveSameTerms(counts, budget) && !haveSameTerms(terms, budget)) later.push(waiter);
       else if (isHeldElsewhere || !counts || !haveSameTerms(counts, budget)) waiting.push(waiter);
       else {
         purse.refused = { ...needed, untilMs: this.#monotonic + REFUSED_FOR_MS };
