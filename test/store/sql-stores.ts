@@ -932,6 +932,8 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await settle(slow, id, { take: take(900, daily) }, { nowMs: tomorrow - 2_000 });
       const next = await settle(fast, id, { take: take(800, daily) }, { nowMs: tomorrow });
       expect(next?.grant).to.deep.equal({ fromMs: tomorrow, nano: 800, tokens: 0 });
+      const full = await settle(fast, id, { take: take(201, daily) }, { nowMs: tomorrow });
+      expect(full?.isHeldElsewhere, 'what is leased of yesterday is of no use').to.equal(false);
       await settle(slow, id, { charges: [charge(DAY, 900)], returns: [{ fromMs: DAY, nano: 900, tokens: 0 }] });
       expect(await countsOf(id)).to.deep.equal([900, 900, 900, 800]);
       // It is still yesterday there, but it leases of the new day.

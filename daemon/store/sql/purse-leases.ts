@@ -179,7 +179,7 @@ async function lease(
   if (!grant) return { counts, grant: null, isHeldElsewhere: false };
   const { instanceId } = tick;
   const isRefused = grant.nano < take.want.nano || grant.tokens < take.want.tokens;
-  const isHeldElsewhere = isRefused && (await askOthers(tx, tick, purseId));
+  const isHeldElsewhere = isRefused && (await askOthers(tx, tick, purseId, grant.fromMs));
   if (grant.nano === 0 && grant.tokens === 0) return { counts, grant, isHeldElsewhere };
   const { fromMs, nano, tokens } = grant;
   const bind = { purseId, fromMs, nano, tokens };
@@ -215,12 +215,17 @@ function takeWithin(spent: (unit: keyof Amount) => string): string {
     WHERE id = $purseId AND leased_from <= $fromMs AND ${LEASED.map(fits).join(' AND ')}`;
 }
 
-/** Asks other instances to return what they do not need. @returns whether any of them has a lease. */
-async function askOthers(tx: SqlTransaction, { instanceId, nowMs }: Tick, purseId: string): Promise<boolean> {
+/** Asks other instances to return what they do not need of this period. @returns whether any holds something. */
+async function askOthers(
+  tx: SqlTransaction,
+  { instanceId, nowMs }: Tick,
+  purseId: string,
+  fromMs: number,
+): Promise<boolean> {
   const asked = await tx.execute(
     `UPDATE purse_leases SET wanted_at = ${tx.dialect.now('$nowMs')}
-     WHERE purse_id = $purseId AND instance_id <> $instanceId AND (nano > 0 OR tokens > 0)`,
-    { purseId, instanceId, nowMs },
+     WHERE purse_id = $purseId AND instance_id <> $instanceId AND from_ms = $fromMs AND (nano > 0 OR tokens > 0)`,
+    { purseId, instanceId, fromMs, nowMs },
   );
   return asked > 0;
 }
