@@ -166,6 +166,38 @@ function opened(): Promise<SqliteDatabase> {
   return database;
 }
 
+export const QUIET = { steps: 160, instances: 1, kills: false, faults: false, changes: false, lies: false };
+
+/** By what happens in them. */
+export const PURSE_HISTORIES: Readonly<Record<string, Omit<PurseHistory, 'seed'>>> = {
+  'of one instance': QUIET,
+  'with charges beyond what was set aside, or without that': { ...QUIET, lies: true },
+  'with changes of limits and periods': { ...QUIET, changes: true },
+  'of three instances with different clocks': { ...QUIET, instances: 3, lies: true },
+  'of two instances, with changes and lost replies': {
+    ...QUIET,
+    instances: 2,
+    changes: true,
+    faults: true,
+    lies: true,
+  },
+  'of three instances that are killed': { ...QUIET, instances: 3, kills: true, changes: true, lies: true },
+  'of two instances that are killed, with lost replies': { ...QUIET, instances: 2, kills: true, faults: true },
+};
+
+/** @returns the number of requests that were admitted in all of them. */
+export async function runPurseHistories(
+  history: Omit<PurseHistory, 'seed'>,
+  firstSeed: number,
+  count: number,
+): Promise<number> {
+  let admitted = 0;
+  for (let seed = firstSeed; seed < firstSeed + count; seed++) {
+    admitted += (await runPurseHistory({ ...history, seed })).admitted;
+  }
+  return admitted;
+}
+
 export async function runPurseHistory(history: PurseHistory): Promise<PurseTotals> {
   const world = new World(await opened(), history);
   return world.run();
