@@ -68,9 +68,11 @@ describe(`llmp tui, with ${TOKENS} tokens${WITHOUT_TMUX}`, function () {
     await terminal.shows(cursorOn(await first('sort=created_at')));
     await terminal.press('G');
     await terminal.shows(cursorOn(await first('sort=-created_at')));
-    for (const key of ['s', 's', 's', 's', 's']) await terminal.press(key);
+    for (const key of ['s', 's', 's', 's']) await terminal.press(key);
     await terminal.shows(cursorOn(await first('sort=expires_at')));
     await terminal.shows(/EXPIRES ▲/);
+    await terminal.press('s');
+    await terminal.shows(/SPENT ▼/);
     await terminal.press('s');
     await terminal.shows(cursorOn(await first('sort=live')));
   });
