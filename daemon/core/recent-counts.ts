@@ -16,8 +16,14 @@ export class RecentCounts {
   add(count: number): void {
     this.#last[this.#next] = count;
     this.#next = (this.#next + 1) % SAMPLES;
-    const sorted = [...this.#last].sort((a, b) => a - b);
-    this.percentile = sorted[Math.ceil(sorted.length * PERCENTILE) - 1] ?? 0;
+    // Of so few samples it is the largest or the second largest. Sorting them takes a twentieth of the time of a request.
+    let [largest, second] = [0, 0];
+    for (const each of this.#last) {
+      if (each > largest) [largest, second] = [each, largest];
+      else if (each > second) second = each;
+    }
+    const { length } = this.#last;
+    this.percentile = length - Math.ceil(length * PERCENTILE) === 0 ? largest : second;
   }
 }
 
@@ -35,9 +41,12 @@ export class CountsByName {
   }
 
   add(name: string, count: number): void {
-    const counts = this.#byName.get(name) ?? new RecentCounts();
-    this.#byName.delete(name);
-    this.#byName.set(name, counts);
+    const known = this.#byName.get(name);
+    const counts = known ?? new RecentCounts();
+    // The order matters only once names may soon be removed.
+    const isOrdered = this.#byName.size > this.#max / 2;
+    if (known && isOrdered) this.#byName.delete(name);
+    if (!known || isOrdered) this.#byName.set(name, counts);
     counts.add(count);
     if (this.#byName.size > this.#max) this.#byName.delete(this.#byName.keys().next().value ?? '');
   }
