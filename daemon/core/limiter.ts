@@ -86,7 +86,7 @@ export class Limiter {
   /** @param tokens what the model has used; null if that is not known, so that the estimate stays. */
   settle(claim: HeldClaim, tokenId: string, tokens: number | null): void {
     if (claim.tokens === 0 || tokens === null) return;
-    if (tokens > 0) this.#usages.add(tokenId, tokens);
+    if (tokens > 0) this.#usages.add(tokens, tokenId);
     this.#store.settle(claim, tokens);
   }
 

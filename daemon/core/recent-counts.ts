@@ -27,27 +27,49 @@ export class RecentCounts {
   }
 }
 
-/** The recent counts of each name. When there are more than `max` names, the one that was added to least recently is removed. */
+/** An ID with more names forgets the one that was added first, so that no token pushes out what others have learned. */
+const MAX_NAMES = 100;
+
+/** The recent counts of each ID and name, such as a token and a model. When there are more than `max`, those of the ID that was added to least recently are removed. */
 export class CountsByName {
   readonly #max: number;
-  readonly #byName = new Map<string, RecentCounts>();
+  // Two maps, because to join an ID and a name for one key takes longer than all else here.
+  readonly #byId = new Map<string, Map<string, RecentCounts>>();
+  #size = 0;
 
   constructor(max: number) {
     this.#max = max;
   }
 
-  get(name: string): RecentCounts | undefined {
-    return this.#byName.get(name);
+  get(id: string, name = ''): RecentCounts | undefined {
+    return this.#byId.get(id)?.get(name);
   }
 
-  add(name: string, count: number): void {
-    const known = this.#byName.get(name);
-    const counts = known ?? new RecentCounts();
-    // The order matters only once names may soon be removed.
-    const isOrdered = this.#byName.size > this.#max / 2;
-    if (known && isOrdered) this.#byName.delete(name);
-    if (!known || isOrdered) this.#byName.set(name, counts);
-    counts.add(count);
-    if (this.#byName.size > this.#max) this.#byName.delete(this.#byName.keys().next().value ?? '');
+  add(count: number, id: string, name = ''): void {
+    const known = this.#byId.get(id);
+    const byName = known ?? new Map<string, RecentCounts>();
+    // The order matters only once some may soon be removed.
+    const isOrdered = this.#size > this.#max / 2;
+    if (known && isOrdered) this.#byId.delete(id);
+    if (!known || isOrdered) this.#byId.set(id, byName);
+    this.#countsIn(byName, name).add(count);
+    while (this.#size > this.#max) this.#removeOldest();
+  }
+
+  #countsIn(byName: Map<string, RecentCounts>, name: string): RecentCounts {
+    let counts = byName.get(name);
+    if (counts) return counts;
+    counts = new RecentCounts();
+    byName.set(name, counts);
+    if (byName.size > MAX_NAMES) byName.delete(byName.keys().next().value ?? '');
+    else this.#size += 1;
+    return counts;
+  }
+
+  #removeOldest(): void {
+    const [oldest] = this.#byId;
+    if (!oldest) return;
+    this.#byId.delete(oldest[0]);
+    this.#size -= oldest[1].size;
   }
 }

@@ -271,7 +271,7 @@ const isOk = (reply: Reply): reply is Exclude<Reply, Refusal> => !(reply instanc
 /** What a request may spend, as the proxy reads it from its body. Null without a budget. */
 function spendingOf(pass: Pass, model: string, bytes: number): Spending | null {
   const bound = { model, inputTokens: bytes, outputTokens: maxTokensOf(model), answers: 1 };
-  return budgetsNow(pass) && { model, bytes, bound: () => bound };
+  return budgetsNow(pass) && { model: () => model, bytes, bound: () => bound };
 }
 
 const NO_DETAILS = {

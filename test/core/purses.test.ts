@@ -276,7 +276,7 @@ describe('the purses of an instance', () => {
         publish: (event) => events.push(event),
       });
     });
-    const spending = { model: 'm', bytes: 400, bound: () => ({ why: 'it has none' }) };
+    const spending = { model: () => 'm', bytes: 400, bound: () => ({ why: 'it has none' }) };
     const passOf = (mode: 'soft' | 'shadow') => {
       const budget: OwnedBudget = { ...BUDGET, limitNano: null, limitTokens: 1_000, mode, owner: 'token', id: 'one' };
       return { account: { known: { budgets: [budget] } }, tokenId: 'one', projectId: 'project' } as unknown as Pass;

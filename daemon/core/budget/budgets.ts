@@ -34,8 +34,8 @@ import { costNotBounded, exhausted, type Misfit, modelNotPriced, reserved } from
 
 /** What a request may spend. Its budgets are those of the moment at which it is forwarded. */
 export interface Spending {
-  /** As the request names it; null: it names none. */
-  model: string | null;
+  /** As the request names it; null: it names none. It is looked for in the body. */
+  model: () => string | null;
   /** Size of its body. */
   bytes: number;
   bound: (limitsOf: (model: string) => ModelLimits | null) => Bound | Boundless;
@@ -200,23 +200,23 @@ export class Budgets {
 
   /** What the request may cost in each of its budgets. Reserves nothing yet. */
   #wanted(pass: Pass, spending: Spending, nowMs: number): BudgetHold {
-    const { model } = spending;
     let estimate: Estimate | null = null;
-    const parts = (budgetsNow(pass) ?? []).map((budget) =>
-      budget.mode === 'hard'
-        ? this.#bounded(pass, spending, budget, nowMs)
-        : estimated(budget, (estimate ??= this.#assumption(pass, spending, nowMs))),
-    );
-    return { admittedAtMs: nowMs, model, parts };
+    const parts: HeldPart[] = [];
+    for (const budget of budgetsNow(pass) ?? []) {
+      if (budget.mode === 'hard') parts.push(this.#bounded(pass, spending, budget, nowMs));
+      else parts.push(estimated(budget, (estimate ??= this.#assumption(pass, spending, nowMs))));
+    }
+    return { admittedAtMs: nowMs, learns: estimate && { model: spending.model() ?? '' }, parts };
   }
 
   #bounded(pass: Pass, spending: Spending, budget: OwnedBudget, nowMs: number): HeldPart {
-    const { costs } = this.#options;
-    const { model } = spending;
     const needsPrice = budget.limitNano !== null;
-    if (needsPrice && model !== null && !costs.priceOf(pass, model, nowMs)) throw modelNotPriced(model, budget);
     const { bound, price, why } = this.#boundOf(pass, spending, nowMs);
-    if (bound === null) throw costNotBounded(why, budget);
+    if (bound === null) {
+      const model = needsPrice ? spending.model() : null;
+      if (model !== null && !this.#options.costs.priceOf(pass, model, nowMs)) throw modelNotPriced(model, budget);
+      throw costNotBounded(why, budget);
+    }
     if (needsPrice && price === null) throw modelNotPriced(bound.model, budget);
     const nano = price && mostFor(price, bound.inputTokens, bound.outputTokens);
     const tokens = bound.inputTokens + bound.outputTokens;
@@ -249,9 +249,10 @@ export class Budgets {
     return { ...estimate, unreported: most, cut: most };
   }
 
-  #estimate(pass: Pass, { model, bytes }: Spending, nowMs: number): Estimate {
-    const input = Math.ceil(bytes / BYTES_PER_TOKEN);
-    const usual = this.#usualTokens(pass, model);
+  #estimate(pass: Pass, spending: Spending, nowMs: number): Estimate {
+    const model = spending.model();
+    const input = Math.ceil(spending.bytes / BYTES_PER_TOKEN);
+    const usual = this.#usualTokens(pass, model ?? '');
     const price = this.#options.costs.priceOf(pass, model, nowMs);
     const whole = Math.max(usual, input);
     const usually = { tokens: whole, nano: price && plainCost(price, input, whole - input) };
@@ -262,10 +263,10 @@ export class Budgets {
     };
   }
 
-  #usualTokens({ tokenId, projectId }: Pass, model: string | null): number {
-    const own = this.#ofTokens.get(nameOf(tokenId, model));
+  #usualTokens({ tokenId, projectId }: Pass, model: string): number {
+    const own = this.#ofTokens.get(tokenId, model);
     if (own && own.size >= ENOUGH_SAMPLES) return own.percentile;
-    return this.#ofProjects.get(nameOf(projectId, model))?.percentile ?? USUAL_TOKENS;
+    return this.#ofProjects.get(projectId, model)?.percentile ?? USUAL_TOKENS;
   }
 
   // ---- after
@@ -297,7 +298,7 @@ export class Budgets {
     }
     this.#charge(pass, pass.tokenId, hold, ending);
     this.#charge(pass, pass.projectId, hold, ending);
-    if (hold && ending.kind !== 'cut') this.#learn(pass, hold, ending.usage);
+    if (hold?.learns && ending.kind !== 'cut') this.#learn(pass, hold.learns.model, ending.usage);
   }
 
   #chargeWithoutBudget({ tokenId, projectId }: Pass, ending: Ending): void {
@@ -317,7 +318,7 @@ export class Budgets {
     this.#charge(pass, pass.projectId, null, ending);
     const nowMs = this.#options.clock.now();
     for (const budget of budgetsNow(pass) ?? []) {
-      if (budget.mode === 'shadow' || this.#sharesLeft(budget, nowMs).every((share) => share > 0)) continue;
+      if (budget.mode === 'shadow' || this.#shareLeft(budget, nowMs) > 0) continue;
       const state = this.#purseOf(budget).state(budget, nowMs);
       return exhausted({ budget, state, needed: { nano: 0, tokens: 0 }, fittingOutput: null, nowMs });
     }
@@ -326,9 +327,10 @@ export class Budgets {
 
   #charge(pass: Pass, id: string, hold: BudgetHold | null, ending: Ending): void {
     const { purses } = this.#options;
-    const part = hold?.parts.find(({ budget }) => budget.id === id) ?? null;
-    const budget = budgetsNow(pass)?.find((it) => it.id === id);
-    if (budget && this.#charged.get(id)?.budget !== budget) this.#remember(pass, budget);
+    let part: HeldPart | null = null;
+    for (const each of hold?.parts ?? []) if (each.budget.id === id) part = each;
+    for (const budget of budgetsNow(pass) ?? [])
+      if (budget.id === id && this.#charged.get(id)?.budget !== budget) this.#remember(pass, budget);
     const charge = chargeFor(ending, part);
     const reservation = part?.reservation ?? null;
     purses.charge(reservation?.purse ?? purses.of(id), hold?.admittedAtMs ?? ending.admittedAtMs, charge, reservation);
@@ -360,11 +362,11 @@ export class Budgets {
     );
   }
 
-  #learn({ tokenId, projectId }: Pass, { model }: BudgetHold, usage: ModelUsage | null): void {
+  #learn({ tokenId, projectId }: Pass, model: string, usage: ModelUsage | null): void {
     const { total } = tokensIn(usage);
     if (total === null || total === 0) return;
-    this.#ofTokens.add(nameOf(tokenId, model), total);
-    this.#ofProjects.add(nameOf(projectId, model), total);
+    this.#ofTokens.add(total, tokenId, model);
+    this.#ofProjects.add(total, projectId, model);
   }
 
   // ---- what operators and clients are told
@@ -374,16 +376,15 @@ export class Budgets {
     const { budgets } = pass;
     if (budgets === null) return null;
     const nowMs = this.#options.clock.now();
-    const shares = budgets.flatMap((budget) => (budget.mode === 'shadow' ? [] : this.#sharesLeft(budget, nowMs)));
-    const least = Math.min(...shares);
+    let least = 1;
+    for (const budget of budgets) if (budget.mode !== 'shadow') least = Math.min(least, this.#shareLeft(budget, nowMs));
     return least * WARNING_DIVISOR < 1 ? `budget-left=${Math.floor(100 * least)}%` : null;
   }
 
-  #sharesLeft(budget: OwnedBudget, nowMs: number): number[] {
-    const { used } = this.#purseOf(budget).state(budget, nowMs);
-    const share = (limit: number | null, amount: number) =>
-      limit === null ? [] : [Math.max(0, limit - amount) / limit];
-    return [...share(budget.limitNano, used.nano), ...share(budget.limitTokens, used.tokens)];
+  /** The smaller of the shares that are left of its limits. */
+  #shareLeft(budget: OwnedBudget, nowMs: number): number {
+    const { nano, tokens } = this.#purseOf(budget).spending(budget.period, nowMs);
+    return Math.min(shareLeft(budget.limitNano, nano), shareLeft(budget.limitTokens, tokens));
   }
 
   /** At most one event in a minute for each budget. */
@@ -519,7 +520,7 @@ const plainCost = (price: Price, promptTokens: number, completionTokens: number)
     reportedNano: null,
   });
 
-const nameOf = (id: string, model: string | null) => `${id} ${model ?? ''}`;
+const shareLeft = (limit: number | null, used: number) => (limit === null ? 1 : Math.max(0, limit - used) / limit);
 
 /** The largest number up to `most` that fits, by bisection; 0 if none does. */
 function largest(most: number, fits: (value: number) => boolean): number {

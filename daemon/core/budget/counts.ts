@@ -1,6 +1,6 @@
 /** The counts of a purse in the database: what was spent, and what is leased. Whole numbers of nano-USD and model tokens. */
 import type { BudgetPeriod } from '../../api/vocabulary.js';
-import { endOf, startOf } from './period.js';
+import { startOf } from './period.js';
 
 /** Whole numbers. */
 export interface Amount {
@@ -62,8 +62,6 @@ export interface PurseState {
   endsMs: number | null;
 }
 
-const NOTHING: Spending = { nano: 0, tokens: 0, unpriced: 0 };
-
 /**
  * Start of the current period. The clocks of instances differ by seconds. Once an instance has begun a new period, it has begun for an
  * instance with a slow clock as well, because the counts of the previous period are gone.
@@ -80,29 +78,16 @@ export function spendingIn(counts: PurseCounts, period: BudgetPeriod, fromMs: nu
     return { nano: counts.lifeNano, tokens: counts.lifeTokens, unpriced: counts.lifeUnpriced };
   }
   if (period === 'day') {
-    if (counts.dayFromMs !== fromMs) return NOTHING;
+    if (counts.dayFromMs !== fromMs) return { nano: 0, tokens: 0, unpriced: 0 };
     return { nano: counts.dayNano, tokens: counts.dayTokens, unpriced: counts.dayUnpriced };
   }
-  if (counts.monthFromMs !== fromMs) return NOTHING;
+  if (counts.monthFromMs !== fromMs) return { nano: 0, tokens: 0, unpriced: 0 };
   return { nano: counts.monthNano, tokens: counts.monthTokens, unpriced: counts.monthUnpriced };
 }
 
 /** What is leased in the period that starts at `fromMs`. */
-function leasedIn({ leasedFromMs, leasedNano, leasedTokens }: PurseRow, fromMs: number): Amount {
-  return leasedFromMs >= fromMs ? { nano: leasedNano, tokens: leasedTokens } : NOTHING;
-}
-
-export function stateOf(counts: PurseRow, period: BudgetPeriod, nowMs: number): PurseState {
-  const sinceMs = currentStart(counts, period, startOf(period, nowMs));
-  const { unpriced, ...used } = spendingIn(counts, period, sinceMs);
-  const { nano, tokens } = leasedIn(counts, sinceMs);
-  return {
-    used,
-    reserved: { nano, tokens },
-    unpriced,
-    sinceMs,
-    endsMs: period === 'none' ? null : endOf(period, sinceMs),
-  };
+export function leasedIn({ leasedFromMs, leasedNano, leasedTokens }: PurseRow, fromMs: number): Amount {
+  return leasedFromMs >= fromMs ? { nano: leasedNano, tokens: leasedTokens } : { nano: 0, tokens: 0 };
 }
 
 /** A lease that an instance requests. */

@@ -52,7 +52,7 @@ export interface HeldPart {
 /** What is reserved for one request, until it is settled. */
 export interface BudgetHold {
   admittedAtMs: number;
-  /** As the client names it. */
-  model: string | null;
+  /** As the client names it. The usual sizes of its requests are learned; null: they are not needed. */
+  learns: { model: string } | null;
   parts: readonly HeldPart[];
 }

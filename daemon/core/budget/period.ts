@@ -6,10 +6,17 @@ const DAY_MS = 86_400_000;
 /** Start of the day, in ms since the epoch. */
 export const dayOf = (timeMs: number): number => timeMs - (timeMs % DAY_MS);
 
+/** The last day that was asked for, and the start of its month: each request asks for that of the current day. */
+let [lastDayMs, lastMonthMs] = [0, 0];
+
 /** Start of the month. */
 export function monthOf(timeMs: number): number {
-  const date = new Date(timeMs);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth());
+  const dayMs = dayOf(timeMs);
+  if (dayMs !== lastDayMs) {
+    const date = new Date(timeMs);
+    [lastDayMs, lastMonthMs] = [dayMs, Date.UTC(date.getUTCFullYear(), date.getUTCMonth())];
+  }
+  return lastMonthMs;
 }
 
 /** Start of the period that contains a time; 0 for the whole life. */

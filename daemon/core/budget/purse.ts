@@ -1,13 +1,16 @@
-import type { BudgetMode } from '../../api/vocabulary.js';
+import type { BudgetMode, BudgetPeriod } from '../../api/vocabulary.js';
 import {
   aheadOf,
   type Amount,
+  currentStart,
   haveSameTerms,
+  leasedIn,
   leftOf,
   type PurseRow,
   type PurseState,
   type PurseTerms,
-  stateOf,
+  type Spending,
+  spendingIn,
 } from './counts.js';
 import { endOf, startOf } from './period.js';
 
@@ -247,34 +250,36 @@ export class Purse {
   state(budget: PurseBudget | null, nowMs: number): PurseState {
     const period = budget?.period ?? 'none';
     const { counts } = this;
-    const state: PurseState = counts
-      ? stateOf(counts, period, nowMs)
-      : {
-          used: { nano: 0, tokens: 0 },
-          reserved: { nano: 0, tokens: 0 },
-          unpriced: 0,
-          sinceMs: startOf(period, nowMs),
-          endsMs: period === 'none' ? null : endOf(period, startOf(period, nowMs)),
-        };
-    for (const { dayMs, nano, tokens, unpriced } of this.unwritten()) {
-      if (startOf(period, dayMs) !== state.sinceMs) continue;
-      state.used.nano += nano;
-      state.used.tokens += tokens;
-      state.unpriced += unpriced;
-    }
+    const sinceMs = this.#startOf(period, nowMs);
+    const { unpriced, ...used } = this.spending(period, nowMs);
+    const reserved = counts ? leasedIn(counts, sinceMs) : { nano: 0, tokens: 0 };
     // What was charged from a lease is in both sums.
     for (const { spentNano, settlingNano, spentTokens, settlingTokens } of this.leases()) {
-      state.reserved.nano = Math.max(0, state.reserved.nano - spentNano - settlingNano);
-      state.reserved.tokens = Math.max(0, state.reserved.tokens - spentTokens - settlingTokens);
+      reserved.nano = Math.max(0, reserved.nano - spentNano - settlingNano);
+      reserved.tokens = Math.max(0, reserved.tokens - spentTokens - settlingTokens);
     }
-    return state;
+    return { used, reserved, unpriced, sinceMs, endsMs: period === 'none' ? null : endOf(period, sinceMs) };
+  }
+
+  /** What is spent in the current period. Each response asks for it. */
+  spending(period: BudgetPeriod, nowMs: number): Spending {
+    const { counts } = this;
+    const sinceMs = this.#startOf(period, nowMs);
+    const sum = counts ? spendingIn(counts, period, sinceMs) : { nano: 0, tokens: 0, unpriced: 0 };
+    addDay(sum, this.charged, period, sinceMs);
+    for (const day of this.chargedElsewhere ?? []) addDay(sum, day, period, sinceMs);
+    for (const day of this.settling ?? []) addDay(sum, day, period, sinceMs);
+    return sum;
+  }
+
+  #startOf(period: BudgetPeriod, nowMs: number): number {
+    const startMs = startOf(period, nowMs);
+    return this.counts ? currentStart(this.counts, period, startMs) : startMs;
   }
 
   /** Charges that are not known to be settled. */
-  *unwritten(): Iterable<DayCharges> {
-    yield this.charged;
-    if (this.chargedElsewhere) yield* this.chargedElsewhere;
-    if (this.settling) yield* this.settling;
+  unwritten(): readonly DayCharges[] {
+    return [this.charged, ...(this.chargedElsewhere ?? []), ...(this.settling ?? [])];
   }
 
   get hasCharges(): boolean {
@@ -302,4 +307,11 @@ export function neededOf({ nano, tokens }: Amount, { limitNano, limitTokens }: P
     nano: limitNano === null ? 0 : Math.max(1, nano),
     tokens: limitTokens === null ? 0 : Math.max(1, tokens),
   };
+}
+
+function addDay(sum: Spending, { dayMs, nano, tokens, unpriced }: DayCharges, period: BudgetPeriod, sinceMs: number) {
+  if (startOf(period, dayMs) !== sinceMs) return;
+  sum.nano += nano;
+  sum.tokens += tokens;
+  sum.unpriced += unpriced;
 }

@@ -97,7 +97,9 @@ const MAX_NAME = 200;
 export class PriceBook {
   /** Those of `PRICES_FILE` first. */
   #sources: readonly Source[] = [];
-  readonly #remembered = new Map<string, Price | null>();
+  /** By provider and model. */
+  readonly #remembered = new Map<string | null, Map<string, Price | null>>();
+  #rememberedCount = 0;
   /** `#remembered` is valid from `#validFromMs` until `#validToMs`, when other entries begin to apply. */
   #validFromMs = -Infinity;
   #validToMs = -Infinity;
@@ -122,12 +124,14 @@ export class PriceBook {
   priceOf(model: string, provider: string | null, timeMs: number): Price | null {
     if (model.length > MAX_NAME) return null;
     if (timeMs < this.#validFromMs || timeMs >= this.#validToMs) this.#forget(timeMs);
-    const key = provider === null ? model : `${provider} ${model}`;
-    const known = this.#remembered.get(key);
+    const known = this.#remembered.get(provider)?.get(model);
     if (known !== undefined) return known;
     const price = this.#find(model, provider, timeMs);
-    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.delete(this.#remembered.keys().next().value ?? '');
-    this.#remembered.set(key, price);
+    if (this.#rememberedCount >= MAX_REMEMBERED) this.#forget(timeMs);
+    let ofProvider = this.#remembered.get(provider);
+    if (!ofProvider) this.#remembered.set(provider, (ofProvider = new Map()));
+    ofProvider.set(model, price);
+    this.#rememberedCount += 1;
     return price;
   }
 
@@ -147,6 +151,7 @@ export class PriceBook {
 
   #forget(timeMs: number): void {
     this.#remembered.clear();
+    this.#rememberedCount = 0;
     const changes = this.#sources.flatMap(({ changesMs }) => changesMs);
     this.#validFromMs = Math.max(-Infinity, ...changes.filter((changeMs) => changeMs <= timeMs));
     this.#validToMs = Math.min(Infinity, ...changes.filter((changeMs) => changeMs > timeMs));

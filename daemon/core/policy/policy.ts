@@ -25,6 +25,8 @@ export interface AskedHead {
   contentCodings: readonly string[];
   /** Whether a header asks for another method. */
   overridesMethod: boolean;
+  /** The first header that may choose a more expensive service; null without one. */
+  choosingHeader: string | null;
 }
 
 /** What a request asks for. */
@@ -41,7 +43,10 @@ export class Asked {
     const [type] = contentTypes;
     this.head = head;
     this.bodyKind = isJson(type) ? 'json' : boundaryOf(type ?? '') === null ? null : 'form';
-    this.facts = factsOf(`${isHandshake ? 'W' : ''}${hasBody ? 'B' : ''} ${method} ${target}`);
+    this.facts =
+      method === 'POST' && hasBody && !isHandshake
+        ? factsOfPost(target)
+        : factsOf(`${isHandshake ? 'W' : ''}${hasBody ? 'B' : ''} ${method} ${target}`);
   }
 }
 
@@ -58,7 +63,11 @@ interface AskedFacts {
 const MAX_REMEMBERED_TARGET = 200;
 
 /** Most requests ask for one of a few routes. */
-const factsOf = boundedMemo((asked): AskedFacts => {
+const factsOf = boundedMemo(newFacts, MAX_REMEMBERED_TARGET);
+/** Nearly all requests are of this kind. */
+const factsOfPost = boundedMemo((target) => newFacts(`B POST ${target}`), MAX_REMEMBERED_TARGET);
+
+function newFacts(asked: string): AskedFacts {
   const [, flags = '', method = '', path = '', query] = /^(\w*) (\S*) ([^?]*)(?:\?(.*))?$/s.exec(asked) ?? [];
   const route = new Route({ method, path, isHandshake: flags.includes('W'), hasBody: flags.includes('B') });
   const forms = route.forms.map((form) => form.path);
@@ -69,7 +78,7 @@ const factsOf = boundedMemo((asked): AskedFacts => {
     models: [...new Set([...forms.flatMap((form) => modelsInPath(form, method)), ...named.models])],
     problem: isPlain ? named.problem : 'the path is not percent-encoded UTF-8',
   };
-}, MAX_REMEMBERED_TARGET);
+}
 
 /** The models that a body names, as far as it was read. */
 export type BodyModels = Pick<JsonModels, 'names' | 'isInBackground' | 'problem' | 'isComplete'> & {

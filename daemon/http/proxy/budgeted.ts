@@ -29,45 +29,37 @@ export function isFree({ head, facts }: Asked): boolean {
   const { method, target, hasBody, overridesMethod } = head;
   if (overridesMethod || facts.problem !== null) return false;
   if (method !== 'POST') return READS_OR_DELETES.has(method) && !hasBody;
+  if (facts.route.mustNameModel) return false;
   const path = pathOf(target);
-  return PLAIN_PATH.test(path) && !facts.route.mustNameModel && !MAY_COST.test(path);
+  return PLAIN_PATH.test(path) && !MAY_COST.test(path);
 }
 
 /** Whether it starts something that goes on, and costs something, after it has ended. Some of it needs no body. */
 export const startsMore = ({ head, facts }: Asked): boolean =>
   facts.route.escapes && (head.method === 'POST' || head.hasBody);
 
-/**
- * By these a client chooses a more expensive service of Google or Amazon, has a gateway ask another provider or more than once, or asks some servers for
- * another path.
- */
-const CHOOSES_SERVICE =
-  /^(?:x-vertex-ai-llm-|x-amzn-bedrock-|x-litellm-|x-portkey-|helicone-|cf-aig-|x-original-url$|x-rewrite-url$)/i;
-
 /** What a request says of its cost. */
 interface SentRequest {
   asked: Asked;
   /** Path and query for the provider. */
   target: string;
-  /** Names and values in turn. */
-  rawHeaders: readonly string[];
   body: RequestBody;
   /** Of the provider. */
   host: string;
 }
 
+const IS_PLAIN = /^ *(?:identity)? *$/i;
+
 /** The most that a request can use. */
 export function boundOfRequest(
-  { asked: { head, facts }, target, rawHeaders, body, host }: SentRequest,
+  { asked: { head, facts }, target, body, host }: SentRequest,
   limitsOf: (model: string) => ModelLimits | null,
 ): Bound | Boundless {
-  const { method, contentTypes, contentCodings, overridesMethod } = head;
+  const { method, contentTypes, contentCodings, overridesMethod, choosingHeader } = head;
   if (facts.route.escapes) return { why: 'it starts something that continues after its response' };
   if (overridesMethod) return { why: 'a header asks for another method' };
-  const choosing = rawHeaders.find((name, at) => at % 2 === 0 && CHOOSES_SERVICE.test(name));
-  if (choosing !== undefined)
-    return { why: `the header ${choosing.toLowerCase()} may choose a more expensive service` };
-  if (contentCodings.some((coding) => !/^ *(?:identity)? *$/i.test(coding))) return { why: 'its body is compressed' };
+  if (choosingHeader !== null) return { why: `the header ${choosingHeader} may choose a more expensive service` };
+  for (const coding of contentCodings) if (!IS_PLAIN.test(coding)) return { why: 'its body is compressed' };
   if (contentTypes.length > 1) return { why: 'it has more than one Content-Type header' };
   if (body !== null && !Buffer.isBuffer(body)) return { why: 'its body is larger than 8 MiB' };
   return boundOf({ method, target, host, contentType: contentTypes[0] ?? null, body }, limitsOf);

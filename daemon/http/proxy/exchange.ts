@@ -380,13 +380,13 @@ export class Exchange extends LinkedSetMember implements AdmissionRequest, BodyR
     const sent = {
       asked,
       target: upstream.pathOf(req.url ?? '/'),
-      rawHeaders: req.rawHeaders,
       body,
       host: upstream.host,
     };
     let bound: Bound | Boundless | null = null;
+    let model: string | null | undefined;
     return {
-      model: record.content?.requestedModel(req.url) ?? modelNameFrom(asked.facts.models[0]),
+      model: () => (model ??= record.content?.requestedModel(req.url) ?? modelNameFrom(asked.facts.models[0])),
       bytes: Buffer.isBuffer(body) ? body.length : Number(contentLength ?? 0),
       // It may take milliseconds, and two budgets and a refusal ask for it.
       bound: (limitsOf) => (bound ??= boundOfRequest(sent, limitsOf)),

@@ -204,7 +204,7 @@ export class WebSocketUses {
   spending(bytes: number, model: string | null = null): Spending | null {
     const { pass } = this.#record;
     const isLimited = pass !== null && budgetsNow(pass) !== null;
-    return isLimited ? { model: model ?? this.#model, bytes, bound: noBound } : null;
+    return isLimited ? { model: () => model ?? this.#model, bytes, bound: noBound } : null;
   }
 
   #wasAsked({ model }: Asked, startedAtMs: number): void {
