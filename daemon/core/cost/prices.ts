@@ -129,7 +129,7 @@ export class PriceBook {
     const price = this.#find(model, provider, timeMs);
     if (this.#rememberedCount >= MAX_REMEMBERED) this.#forget(timeMs);
     let ofProvider = this.#remembered.get(provider);
-    if (!ofProvider) this.#remembered.set(provider, (ofProvider = new Map()));
+    if (!ofProvider) this.#remembered.set(provider, (ofProvider = new Map<string, Price | null>()));
     ofProvider.set(model, price);
     this.#rememberedCount += 1;
     return price;
