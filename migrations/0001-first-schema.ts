@@ -14,6 +14,7 @@ export const up: Migration['up'] = async (schema) => {
   await createChanges(schema);
   await createAudit(schema);
   await createUsage(schema);
+  await createAccess(schema);
 };
 
 /** Column types of this database. */
@@ -64,6 +65,8 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     request_count: count,
     cache_hit_count: count,
     reserved: count, // units of the cap in use: request_count + the leases of live instances
+    issued_by: { ...text(300), defaultValue: '' }, // '': the holder of the management token
+    issued_by_name: { ...text(200), allowNull: true },
     obfuscated: text(16),
     revoked_at: { ...time, allowNull: true },
     revoked_by: { ...text(100), allowNull: true }, // as reported by the front end
@@ -86,6 +89,8 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     models: ['models_key', 'project_id', 'id'],
     // To find when any token of a project was last used, without reading all tokens of the project.
     project_last_used: ['project_id', 'last_used_at'],
+    // To count the active and the recent tokens of an issuer, and to list them.
+    issuer: ['issued_by', 'is_active', 'expires_at', 'created_at', 'id'],
     // To count the tokens in a state: a sixth of the size of the index with all columns that a filter uses.
     alive: ['is_active', 'expires_at'],
   };
@@ -191,7 +196,7 @@ async function createAudit(schema: Schema): Promise<void> {
     seq: time, // which the audit files and other instances follow
     recorded_at: time,
     action: text(32),
-    actor: text(16),
+    actor: text(300),
     reported_user: { ...text(100), allowNull: true }, // as reported by the front end
     outcome: text(16),
     project_id: { ...id, allowNull: true },
@@ -293,4 +298,67 @@ async function createUsage(schema: Schema): Promise<void> {
     'usage_flushes',
     `instance_id ${text(64)} PRIMARY KEY, seq BIGINT NOT NULL, flushed_at BIGINT NOT NULL`,
   );
+}
+
+/** Operators, sessions, and the trusts that exchange JWTs for tokens. */
+async function createAccess(schema: Schema): Promise<void> {
+  const { text, id } = columnsFor(schema);
+  const optional = (length: number) => ({ ...text(length), allowNull: true });
+  const maybeTime = { ...time, allowNull: true };
+  await schema.createTable('operators', {
+    id: { ...id, primaryKey: true },
+    name: { ...text(100), unique: true },
+    digest: { ...text(64), unique: true }, // SHA-256 of the secret, hex
+    obfuscated: text(16),
+    role: text(16),
+    projects: policy, // JSON; NULL: all
+    ceilings: policy, // JSON
+    is_active: flag,
+    expires_at: maybeTime,
+    created_at: time,
+    updated_at: time,
+    last_used_at: maybeTime,
+  });
+  await schema.addIndex('operators', ['created_at', 'id'], 'operators_created');
+  await schema.createTable('sessions', {
+    id: { ...id, primaryKey: true },
+    digest: { ...text(64), allowNull: true, unique: true }, // of the secret of a command line; NULL for the Admin UI
+    front_end: text(16),
+    actor: text(300),
+    name: text(200),
+    operator_id: optional(64),
+    // Of a person: what the mapping of roles gave. Those of an operator are read with each request.
+    role: optional(16),
+    projects: policy,
+    ceilings: policy,
+    mapping: optional(64), // SHA-256 of that mapping
+    begun_at: time,
+    expires_at: time,
+    ended_at: maybeTime,
+  });
+  await schema.addIndex('sessions', ['operator_id'], 'sessions_operator');
+  await schema.addIndex('sessions', ['expires_at'], 'sessions_expiry');
+  await schema.createTable('trusts', {
+    id: { ...id, primaryKey: true },
+    issuer: text(500),
+    audience: text(500),
+    match_claims: { type: DataTypes.TEXT, allowNull: false }, // JSON
+    jwks_file: optional(200),
+    project_id: { ...id, references: { model: 'projects', key: 'id' } },
+    name: text(100), // of the tokens, with claims in braces
+    duration_minutes: count,
+    max_requests: count,
+    allow: policy,
+    limits: policy,
+    budget: policy,
+    max_active: { type: DataTypes.BIGINT, allowNull: true },
+    per_hour: { type: DataTypes.BIGINT, allowNull: true },
+    is_active: flag,
+    created_at: time,
+    updated_at: time,
+  });
+  await schema.addIndex('trusts', ['created_at', 'id'], 'trusts_created');
+  // JWTs that were exchanged. Their digests are those of the issuer and the `jti`, or of the JWT.
+  await schema.createTable('used_jwts', { digest: { ...text(64), primaryKey: true }, until_ms: time });
+  await schema.addIndex('used_jwts', ['until_ms'], 'used_jwts_until');
 }

@@ -17,6 +17,8 @@ export const TOKEN_FIELDS = Object.keys({
   cache_hit_count: true,
   created_at: true,
   last_used_at: true,
+  issued_by: true,
+  issued_by_name: true,
   obfuscated: true,
   project_name: true,
   revoked_at: true,

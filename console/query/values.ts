@@ -2,7 +2,7 @@
 import {
   isSameName,
   type AuditAction,
-  type AuditActor,
+  type AUDIT_ACTORS,
   type AuditOutcome,
   type BudgetFilter,
   ERROR_CODE_PATTERN,
@@ -61,8 +61,17 @@ const ACTIONS: Record<AuditAction, string> = {
   'management.denied': 'a wrong management token was used',
   'admin.login': 'a log-in to the Admin UI',
   'admin.logout': 'a log-out of the Admin UI',
+  'cli.login': 'a person logged in on the command line',
+  'cli.logout': 'a person logged out on the command line',
+  'operator.create': 'an operator was created',
+  'operator.update': 'an operator was changed',
+  'operator.deactivate': 'an operator was deactivated',
+  'trust.create': 'a trust was created',
+  'trust.update': 'a trust was changed',
+  'trust.delete': 'a trust was deleted',
+  'token.exchange': 'a JWT was exchanged for a token',
 };
-const ACTORS: Record<AuditActor, string> = {
+const ACTORS: Record<(typeof AUDIT_ACTORS)[number], string> = {
   management: 'a caller of the management API',
   admin: 'the Admin UI',
   cli: 'the command line',

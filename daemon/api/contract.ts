@@ -29,6 +29,7 @@ export type WireBudgetEvent = z.infer<typeof schemas.budgetEvent>;
 export type WireEvent = z.infer<typeof schemas.event>;
 export type WireAuditRecord = z.infer<typeof schemas.auditRecord>;
 export type WireBatchUndone = z.infer<typeof schemas.batchUndone>;
+export type WireSelf = z.infer<typeof schemas.self>;
 export type WireSession = z.infer<typeof schemas.session>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = TokenState;

@@ -1,5 +1,6 @@
 /** The declaration of a management API operation: its types. The operations themselves are in daemon/api/operations/. */
 import type * as z from 'zod';
+import type { Permission } from './permissions.js';
 import type { Route, Routes } from './routes.js';
 
 /** The groups of operations, in display order, each with its description. */
@@ -16,6 +17,7 @@ export const TAGS = {
   Cache: 'Inspect and purge the response cache.',
   Status: 'The health of an instance.',
   Migrations: 'The state of the database schema.',
+  Access: 'Operators with roles, who they are, and what they may do.',
   Sessions: 'Login sessions of the Admin UI and of other front ends.',
   Description: 'The description of this API.',
 } as const;
@@ -25,6 +27,8 @@ export interface Operation extends Route {
   /** A title of a few words. */
   summary: string;
   description: string;
+  /** Who may do it, and to what. */
+  permission: Permission;
   query?: z.ZodObject;
   /** Other accepted spellings of query parameters. OpenAPI omits them: a client generated from both would define one name twice. */
   aliases?: Record<string, string>;

@@ -9,6 +9,7 @@ import { usage } from './operations/usage.js';
 import { prices } from './operations/prices.js';
 import { top } from './operations/top.js';
 import { incidents } from './operations/incidents.js';
+import { access } from './operations/access.js';
 import { audit } from './operations/audit.js';
 import { batches } from './operations/batches.js';
 import { events } from './operations/events.js';
@@ -28,6 +29,7 @@ const all = {
   ...events,
   ...cache,
   ...instance,
+  ...access,
   ...sessions,
 };
 

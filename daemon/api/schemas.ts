@@ -2,6 +2,7 @@
  * Schemas of the requests and responses of the management API. Types (contract.ts), validation and the OpenAPI description (both in
  * daemon/http) are derived from them. daemon/api/schemas/fields.ts explains the description texts.
  */
+export * from './schemas/access.js';
 export * from './schemas/audit.js';
 export * from './schemas/batches.js';
 export * from './schemas/cache.js';

@@ -105,6 +105,24 @@ export const TOKEN_SORT_ORDERS: readonly TokenSortOrder[] = TOKEN_SORT_FIELDS.fl
   (field) => [field, `-${field}`] as const,
 );
 
+/** Roles of operators and of people, from those that may do least. permissions.ts says what each may do. */
+export const ROLES = ['viewer', 'auditor', 'issuer', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** The most that a token may have which an operator or a person issues. What is absent has no ceiling. */
+export interface Ceilings {
+  /** Lifetime. */
+  hours?: number | undefined;
+  /** Request cap. */
+  requests?: number | undefined;
+  /** Number of tokens of the issuer that are active at the same time. */
+  active_tokens?: number | undefined;
+  routes?: string[] | undefined;
+  models?: string[] | undefined;
+  limits?: Limits | undefined;
+  budget?: Budget | undefined;
+}
+
 /** Actions that are recorded in the audit log, whether they succeed or not. */
 export const AUDIT_ACTIONS = [
   'token.create',
@@ -122,6 +140,15 @@ export const AUDIT_ACTIONS = [
   'management.denied',
   'admin.login',
   'admin.logout',
+  'cli.login',
+  'cli.logout',
+  'operator.create',
+  'operator.update',
+  'operator.deactivate',
+  'trust.create',
+  'trust.update',
+  'trust.delete',
+  'token.exchange',
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -131,7 +158,13 @@ export type FrontEnd = (typeof FRONT_ENDS)[number];
 
 /** Actors in audit records. `management` is any API client that does not send `X-Llmp-Actor`. */
 export const AUDIT_ACTORS = ['management', 'admin', 'cli', 'tui', 'token', 'system'] as const;
-export type AuditActor = (typeof AUDIT_ACTORS)[number];
+/** With whose name or ID: `operator:ana`, `person:248289761001`, `trust:` and its ID. */
+export const NAMED_ACTORS = ['operator', 'person', 'trust'] as const;
+export type AuditActor = (typeof AUDIT_ACTORS)[number] | `${(typeof NAMED_ACTORS)[number]}:${string}`;
+/** Pattern of an actor, as part of a regular expression that works in every engine. */
+export const ACTOR_PATTERN = `(?:${AUDIT_ACTORS.join('|')}|(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,290})`;
+/** Maximum length of an actor, in characters: a `sub` may have 255. */
+export const MAX_ACTOR_LENGTH = 300;
 
 /** Outcomes in audit records. */
 export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;

@@ -7,6 +7,7 @@
  * needs no table that would have to be cleaned up, and no synchronisation. It costs two index lookups per page.
  */
 import { randomUUID } from 'node:crypto';
+import type { AuditActor, Role } from '../api/vocabulary.js';
 import type { AuditRecord, Caller } from './audit.js';
 import type { Clock, RecordStore } from './ports.js';
 import { orUnavailable, Refusal } from './refusal.js';
@@ -17,7 +18,13 @@ export interface AdminSession {
   begunAtMs: number;
   /** Null while the session is active. The holder of the cookie enforces the idle timeout. */
   endedAtMs: number | null;
+  expiresAtMs: number;
+  actor: AuditActor;
+  name: string | null;
+  role: Role | null;
 }
+
+const MAX_LIFETIME_MS = 8 * 3_600_000;
 
 export class AdminSessions {
   readonly #store: Pick<RecordStore, 'auditRecords' | 'change'>;
@@ -39,7 +46,15 @@ export class AdminSessions {
   async session(id: string): Promise<AdminSession> {
     const [begun, ended] = await Promise.all([this.#recordOf('admin.login', id), this.#recordOf('admin.logout', id)]);
     if (!begun) throw new Refusal('not_found', 'session not found');
-    return { id, begunAtMs: begun.timeMs, endedAtMs: ended?.timeMs ?? null };
+    return {
+      id,
+      begunAtMs: begun.timeMs,
+      endedAtMs: ended?.timeMs ?? null,
+      expiresAtMs: begun.timeMs + MAX_LIFETIME_MS,
+      actor: 'admin',
+      name: null,
+      role: null,
+    };
   }
 
   /**

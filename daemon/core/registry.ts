@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
+import type { Authority } from './authority.js';
 import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
 import type {
   Change,
@@ -56,6 +57,9 @@ export interface TokenDraft extends TokenTerms, Policies {
   /** ID of the token whose terms were used, for the audit record. */
   like?: string | undefined;
 }
+
+/** Who issues a token; null: the holder of the management token. */
+export type Issuer = Pick<Authority, 'actor' | 'name' | 'ceilings'> | null;
 
 export interface RegistryOptions {
   /** Origin of UPSTREAM_BASE_URL. */
@@ -249,17 +253,22 @@ export class Registry {
   // ---- tokens
 
   /** @returns the token and its secret, which is not stored anywhere. */
-  async issueToken(draft: TokenDraft, caller: Caller): Promise<IssuedToken> {
+  async issueToken(draft: TokenDraft, caller: Caller, issuer: Issuer = null): Promise<IssuedToken> {
     try {
-      return await this.#issueToken(draft, mintSecret(), caller);
+      return await this.#issueToken(draft, mintSecret(), caller, issuer);
     } catch (error) {
       // The secret or ID is already in use. If it happens twice in a row, it is not a coincidence.
       if (!(error instanceof StoreConflict)) throw error;
-      return this.#issueToken(draft, mintSecret(), caller);
+      return this.#issueToken(draft, mintSecret(), caller, issuer);
     }
   }
 
-  async #issueToken({ lifetimeMs, like, ...terms }: TokenDraft, secret: string, caller: Caller): Promise<IssuedToken> {
+  async #issueToken(
+    { lifetimeMs, like, ...terms }: TokenDraft,
+    secret: string,
+    caller: Caller,
+    issuer: Issuer,
+  ): Promise<IssuedToken> {
     const now = this.#clock.now();
     const issued: Omit<NewToken, 'digest'> = {
       ...terms,
@@ -267,6 +276,8 @@ export class Registry {
       isActive: true,
       expiresAtMs: now + lifetimeMs,
       createdAtMs: now,
+      issuedBy: issuer?.actor ?? null,
+      issuedByName: issuer?.name ?? null,
       obfuscated: obfuscate(secret),
     };
     const attempt = {

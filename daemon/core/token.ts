@@ -1,6 +1,15 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import type { Allow, Budget, Limits, MissingUsage, Policies, TokenState, UpstreamAuth } from '../api/vocabulary.js';
+import type {
+  Allow,
+  AuditActor,
+  Budget,
+  Limits,
+  MissingUsage,
+  Policies,
+  TokenState,
+  UpstreamAuth,
+} from '../api/vocabulary.js';
 
 /** A project. Its upstream key is not included: only admission reads it. */
 export interface Project extends Policies {
@@ -55,6 +64,10 @@ export interface Token extends TokenTerms, Policies, Revocation {
   cacheHitCount: number;
   createdAtMs: number;
   lastUsedAtMs: number | null;
+  /** The operator, the person or the trust that has issued it; null: the holder of the management token. */
+  issuedBy: AuditActor | null;
+  /** For people to read; null if `issuedBy` is. */
+  issuedByName: string | null;
   /** For display: `sk-wt-`, the first 4 and the last 4 characters of the secret. */
   obfuscated: string;
 }

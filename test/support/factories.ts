@@ -86,6 +86,8 @@ function anIssuedToken(fields: Partial<IssuedToken>): IssuedToken {
     isActive: true,
     expiresAtMs: createdAtMs + DAY_MS,
     createdAtMs,
+    issuedBy: null,
+    issuedByName: null,
     obfuscated: OBFUSCATED,
     ...fields,
   };

@@ -14,6 +14,7 @@ The changes of one command or dialog are a batch: \`group=batch\` lists each bat
 export const audit = {
   listAudit: {
     ...ROUTES.listAudit,
+    permission: 'read the audit log',
     tag: 'Audit',
     summary: 'List audit records',
     description: LIST_DESCRIPTION,
@@ -25,6 +26,7 @@ export const audit = {
   },
   followAudit: {
     ...ROUTES.followAudit,
+    permission: 'read the audit log',
     tag: 'Audit',
     summary: 'Stream audit records',
     description: STREAM_DESCRIPTION,
@@ -34,6 +36,7 @@ export const audit = {
   },
   readAuditRecord: {
     ...ROUTES.readAuditRecord,
+    permission: 'read the audit log',
     tag: 'Audit',
     summary: 'Get an audit record',
     description: 'Returns the audit record with this ID.',

@@ -12,6 +12,7 @@ the same \`X-Audit-Batch\` returns the same result: send one, to be able to repe
 export const batches = {
   undoBatch: {
     ...ROUTES.undoBatch,
+    permission: 'undo changes',
     tag: 'Batches',
     summary: 'Undo a batch',
     description: UNDO_DESCRIPTION,

@@ -18,6 +18,7 @@ counted; nothing is removed and no audit record is written. The response to a re
 export const cache = {
   readCache: {
     ...ROUTES.readCache,
+    permission: 'read the cache',
     tag: 'Cache',
     summary: 'Get cache statistics',
     description: 'Returns the size of the response cache, and its hits and misses since this instance started.',
@@ -27,6 +28,7 @@ export const cache = {
   },
   purgeCache: {
     ...ROUTES.purgeCache,
+    permission: 'purge the cache',
     tag: 'Cache',
     summary: 'Purge the cache',
     description: PURGE_DESCRIPTION,

@@ -20,6 +20,7 @@ stored. ${FILTERED}`;
 export const events = {
   listEvents: {
     ...ROUTES.listEvents,
+    permission: 'read events',
     tag: 'Events',
     summary: 'List events',
     description: LIST_DESCRIPTION,
@@ -31,6 +32,7 @@ export const events = {
   },
   streamEvents: {
     ...ROUTES.streamEvents,
+    permission: 'read events',
     tag: 'Events',
     summary: 'Stream events',
     description: STREAM_DESCRIPTION,

@@ -13,6 +13,7 @@ The figures come from the usage in the database, so they are those of all instan
 export const incidents = {
   readIncidents: {
     ...ROUTES.readIncidents,
+    permission: 'read usage',
     tag: 'Status',
     summary: 'Get what is wrong now',
     description: DESCRIPTION,

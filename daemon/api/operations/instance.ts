@@ -13,6 +13,7 @@ Large numbers of them are not counted again for each request: \`counted_at\` is 
 export const instance = {
   readStatus: {
     ...ROUTES.readStatus,
+    permission: 'know the API',
     tag: 'Status',
     summary: 'Get the status',
     description: STATUS_DESCRIPTION,
@@ -21,6 +22,7 @@ export const instance = {
   },
   readMigrations: {
     ...ROUTES.readMigrations,
+    permission: 'read migrations',
     tag: 'Migrations',
     summary: 'List migrations',
     description: 'Returns the applied and the pending migrations of the database.',
@@ -30,6 +32,7 @@ export const instance = {
   },
   migrateUp: {
     ...ROUTES.migrateUp,
+    permission: 'apply migrations',
     tag: 'Migrations',
     summary: 'Apply pending migrations',
     description: 'Returns the state after the migration.',
@@ -39,6 +42,7 @@ export const instance = {
   },
   describeApi: {
     ...ROUTES.describeApi,
+    permission: 'know the API',
     tag: 'Description',
     summary: 'Get the OpenAPI description',
     description: 'Returns the description of the management API as OpenAPI 3.1.',

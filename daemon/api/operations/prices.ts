@@ -39,6 +39,7 @@ const EXAMPLE_PRICE = {
 export const prices = {
   listPrices: {
     ...ROUTES.listPrices,
+    permission: 'read prices',
     tag: 'Prices',
     summary: 'List prices',
     description: LIST_DESCRIPTION,
@@ -63,6 +64,7 @@ export const prices = {
   },
   checkPrices: {
     ...ROUTES.checkPrices,
+    permission: 'read prices',
     tag: 'Prices',
     summary: 'List models without a price',
     description: CHECK_DESCRIPTION,
@@ -85,6 +87,7 @@ export const prices = {
   },
   explainPrice: {
     ...ROUTES.explainPrice,
+    permission: 'read prices',
     tag: 'Prices',
     summary: 'Explain a price',
     description: EXPLAIN_DESCRIPTION,

@@ -7,6 +7,7 @@ import { projectVersion } from './versions.js';
 export const projects = {
   createProject: {
     ...ROUTES.createProject,
+    permission: 'create projects',
     tag: 'Projects',
     summary: 'Create a project',
     description:
@@ -22,6 +23,7 @@ export const projects = {
   },
   listProjects: {
     ...ROUTES.listProjects,
+    permission: 'read projects',
     tag: 'Projects',
     summary: 'List projects',
     description: 'Lists projects, newest first.',
@@ -32,6 +34,7 @@ export const projects = {
   },
   readProject: {
     ...ROUTES.readProject,
+    permission: 'read projects',
     tag: 'Projects',
     summary: 'Get a project',
     description: 'Returns the project with this ID. Only the last characters of its API key are included.',
@@ -42,6 +45,7 @@ export const projects = {
   },
   updateProject: {
     ...ROUTES.updateProject,
+    permission: 'change projects',
     tag: 'Projects',
     summary: 'Update a project',
     description:
@@ -65,6 +69,7 @@ export const projects = {
   },
   deleteProject: {
     ...ROUTES.deleteProject,
+    permission: 'change projects',
     tag: 'Projects',
     summary: 'Delete a project',
     description:
@@ -73,6 +78,7 @@ export const projects = {
   },
   revokeTokensOfProject: {
     ...ROUTES.revokeTokensOfProject,
+    permission: 'change tokens',
     tag: 'Projects',
     summary: 'Revoke all tokens of a project',
     description:
@@ -83,6 +89,7 @@ export const projects = {
   },
   checkProject: {
     ...ROUTES.checkProject,
+    permission: 'change projects',
     tag: 'Projects',
     summary: "Check a project's provider and key",
     description:

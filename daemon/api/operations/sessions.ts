@@ -11,6 +11,7 @@ const LOGIN_DESCRIPTION = `Starts a session for a user who entered the managemen
 export const sessions = {
   logIn: {
     ...ROUTES.logIn,
+    permission: 'manage access',
     tag: 'Sessions',
     summary: 'Log in',
     description: LOGIN_DESCRIPTION,
@@ -22,6 +23,7 @@ export const sessions = {
   },
   readSession: {
     ...ROUTES.readSession,
+    permission: 'manage access',
     tag: 'Sessions',
     summary: 'Get a session',
     description: 'Returns a session and when it ended, on whichever instance that happened.',
@@ -32,6 +34,7 @@ export const sessions = {
   },
   logOut: {
     ...ROUTES.logOut,
+    permission: 'manage access',
     tag: 'Sessions',
     summary: 'Log out',
     description: 'Ends a session on all instances. Ending an ended session also succeeds.',

@@ -15,6 +15,7 @@ and \`used_under\` match only tokens that have a cap.`;
 export const tokens = {
   createToken: {
     ...ROUTES.createToken,
+    permission: 'issue tokens',
     tag: 'Tokens',
     summary: 'Create a token',
     description:
@@ -46,6 +47,7 @@ export const tokens = {
   },
   listTokens: {
     ...ROUTES.listTokens,
+    permission: 'read tokens',
     tag: 'Tokens',
     summary: 'List tokens',
     description: LIST_DESCRIPTION,
@@ -66,6 +68,7 @@ export const tokens = {
   },
   lookUpToken: {
     ...ROUTES.lookUpToken,
+    permission: 'read tokens',
     tag: 'Tokens',
     summary: 'Find a token by its secret',
     description: 'Returns the token with this secret. The secret is not written to the log or the audit log.',
@@ -79,6 +82,7 @@ export const tokens = {
   },
   readToken: {
     ...ROUTES.readToken,
+    permission: 'read tokens',
     tag: 'Tokens',
     summary: 'Get a token',
     description: 'Returns the token with this ID, without its secret.',
@@ -89,6 +93,7 @@ export const tokens = {
   },
   updateToken: {
     ...ROUTES.updateToken,
+    permission: 'revoke tokens',
     tag: 'Tokens',
     summary: 'Change a token',
     description:
@@ -109,6 +114,7 @@ export const tokens = {
   },
   revokeToken: {
     ...ROUTES.revokeToken,
+    permission: 'revoke tokens',
     tag: 'Tokens',
     summary: 'Revoke a token',
     description: 'Also ends the in-flight requests of the token. Revoking a revoked token succeeds.',

@@ -18,6 +18,7 @@ Percentiles are interpolated in buckets, each twice as large as the one before i
 export const top = {
   readTop: {
     ...ROUTES.readTop,
+    permission: 'read usage',
     tag: 'Usage',
     summary: 'Get the top tokens, projects or models',
     description: TOP_DESCRIPTION,

@@ -15,6 +15,7 @@ cache, add nothing. A report of more than 50,000 lines returns 400.`;
 export const usage = {
   readUsage: {
     ...ROUTES.readUsage,
+    permission: 'read usage',
     tag: 'Usage',
     summary: 'Get a usage report',
     description: REPORT_DESCRIPTION,

@@ -28,4 +28,7 @@ export const tokenVersion = schemas.token.pick({
   budget: true,
 });
 
+export const operatorVersion = schemas.operator.omit({ last_used_at: true });
+export const trustVersion = schemas.trust.omit({ project_name: true });
+
 export const sessionVersion = schemas.session;

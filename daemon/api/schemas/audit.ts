@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../vocabulary.js';
+import { ACTOR_PATTERN, AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -17,7 +17,13 @@ import {
 
 const auditFilters = {
   action: about(oneOf(AUDIT_ACTIONS), 'Only records with this action.').optional(),
-  actor: about(oneOf(AUDIT_ACTORS), 'Only records of this actor.').optional(),
+  actor: about(
+    z
+      .string()
+      .regex(new RegExp(`^${ACTOR_PATTERN}$`))
+      .describe(`one of ${AUDIT_ACTORS.join(', ')}, or operator:, person: or trust: and a name or ID`),
+    'Only records of this actor.',
+  ).optional(),
   project_id: about(id, 'Only records about this project.').optional(),
   token_id: about(id, 'Only records about this token.').optional(),
   outcome: about(oneOf(AUDIT_OUTCOMES), 'Only records with this outcome.').optional(),
@@ -46,9 +52,9 @@ export const auditRecord = z
     id: uuid('ID of the record.'),
     time: timestamp('Time of the action. For `token.use`, the start of the hour.'),
     action: z.enum(AUDIT_ACTIONS).describe('The action that was taken or attempted.'),
-    actor: z
-      .enum(AUDIT_ACTORS)
-      .describe('Who took the action. `management` is any API client that does not send `X-Llmp-Actor`.'),
+    actor: string(
+      'Who took the action: `operator:` and a name, `person:` and an ID of the identity provider, `trust:` and an ID, or one of management, admin, cli, tui, token and system. `management` is any API client with the management token that does not send `X-Llmp-Actor`.',
+    ),
     user: nullable(
       string('The user of the front end, as reported by the front end; not verified. Null if it reported none.'),
     ),

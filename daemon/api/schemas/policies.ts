@@ -36,10 +36,10 @@ const MODELS = entries(MODEL_NAME_PATTERN).describe('Names of models, in which `
 
 const limit = (what: string) => wholeNumber(1, MAX_LIMIT).describe(what).optional();
 
-const isNotEmpty = (object: object) => Object.keys(object).length > 0;
+export const isNotEmpty = (object: object) => Object.keys(object).length > 0;
 
-const allowed = z.strictObject({ routes: ROUTES.optional(), models: MODELS.optional() });
-const limited = z.strictObject({
+export const allowed = z.strictObject({ routes: ROUTES.optional(), models: MODELS.optional() });
+export const limited = z.strictObject({
   requests_per_minute: limit('Requests that are forwarded in any 60 seconds.'),
   tokens_per_minute: limit('Model tokens in a minute, on average.'),
   concurrent: limit('Requests that are under way at the same time.'),
@@ -50,7 +50,7 @@ const USD = z
   .regex(new RegExp(`^[0-9]{1,7}(?:\\.[0-9]{1,${BUDGET_PLACES}})?$`))
   .refine((usd) => (nanoOf(usd) ?? 0) > 0 && (nanoOf(usd) ?? 0) <= (nanoOf(String(MAX_BUDGET_USD)) ?? 0));
 
-const budgeted = z.strictObject({
+export const budgeted = z.strictObject({
   usd: USD.describe(
     `US dollars: a decimal number above 0 and up to ${MAX_BUDGET_USD}, as a string, with up to ${BUDGET_PLACES} places after the point.`,
   ).optional(),

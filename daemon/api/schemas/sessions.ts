@@ -1,5 +1,6 @@
 import * as z from 'zod';
-import { EXAMPLE_IDS, about, nullable, timestamp, uuid } from './fields.js';
+import { ROLES } from '../vocabulary.js';
+import { EXAMPLE_IDS, about, nullable, string, timestamp, uuid } from './fields.js';
 
 export const sessionCreate = z
   .strictObject({
@@ -14,12 +15,24 @@ export const session = z
   .strictObject({
     id: uuid('ID of the session.'),
     begun_at: timestamp('Login time.'),
-    ended_at: nullable(timestamp('Logout time; null until the user logs out.')),
+    expires_at: timestamp('When the session ends by itself.'),
+    ended_at: nullable(
+      timestamp('When it was ended, by the user or by a change of what the user may do; null until then.'),
+    ),
+    actor: string(
+      'As in the audit log: `admin` for the holder of the management token, `operator:` and a name, or `person:` and an ID.',
+    ),
+    name: nullable(string('Name of the operator or the person; null for the holder of the management token.')),
+    role: nullable(z.enum(ROLES).describe('The role; null for the holder of the management token.')),
   })
-  .describe('A login session of the Admin UI.');
+  .describe('A login session.');
 
 export const sessionExample: z.input<typeof session> = {
   id: EXAMPLE_IDS.session,
   begun_at: '2030-01-31T12:00:00.000Z',
+  expires_at: '2030-01-31T20:00:00.000Z',
   ended_at: null,
+  actor: 'admin',
+  name: null,
+  role: null,
 };

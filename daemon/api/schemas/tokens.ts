@@ -178,6 +178,12 @@ export const token = z
     cache_hit_count: count('Number of requests served from the cache. They do not count towards the cap.'),
     created_at: timestamp('Creation time.'),
     last_used_at: nullable(timestamp('Time of the last use; null if the token was never used.')),
+    issued_by: nullable(
+      string(
+        'Who has issued the token: `operator:` and a name, `person:` and the ID that the identity provider gave, or `trust:` and an ID. Null: the holder of the management token.',
+      ),
+    ),
+    issued_by_name: nullable(string('Name of who has issued the token, or null.')),
     obfuscated: string('The secret, mostly masked, to tell tokens apart.'),
     revoked_at: nullable(timestamp('Time of the revocation; null unless the token is revoked.')),
     revoked_by: nullable(
@@ -204,6 +210,8 @@ export const tokenExample: z.input<typeof token> = {
   cache_hit_count: 7,
   created_at: '2030-01-31T12:00:00.000Z',
   last_used_at: '2030-01-31T12:34:56.789Z',
+  issued_by: 'operator:ana',
+  issued_by_name: 'ana',
   obfuscated: 'sk-wt-…3kQ9',
   revoked_at: null,
   revoked_by: null,

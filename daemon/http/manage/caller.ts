@@ -2,6 +2,7 @@ import { isIP } from 'node:net';
 import type { Request, Response } from 'express';
 import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH, MAX_USER_LENGTH, UUID_PATTERN } from '../../api/vocabulary.js';
 import type { Caller } from '../../core/audit.js';
+import type { Authority } from '../../core/authority.js';
 import { Refusal } from '../../core/refusal.js';
 import type { CorsFields } from '../cors.js';
 
@@ -12,15 +13,17 @@ export interface Locals {
   clientIp?: string | null;
   /** CORS headers of any response to this request. Absent on paths without CORS. */
   cors?: CorsFields;
+  /** Who calls the management API; null: the holder of the management token. Absent on other paths, and without a credential. */
+  authority?: Authority | null;
 }
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
-/** The caller, for the audit record. Its headers are trusted because the request has the right management token. */
+/** The caller, for the audit record. What it says of itself is not verified, but an operator or a person is named as such. */
 export function callerOf(req: Request, res: Response): Caller {
-  const { requestId, clientIp = null } = res.locals as Locals;
+  const { requestId, clientIp = null, authority } = res.locals as Locals;
   return {
-    actor: actorOf(req.get('x-llmp-actor')),
+    actor: authority?.actor ?? actorOf(req.get('x-llmp-actor')),
     user: userOf(req.get('x-llmp-user')),
     requestId,
     clientIp: browserOf(req.get('x-llmp-client-ip')) ?? clientIp,

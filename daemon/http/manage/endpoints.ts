@@ -3,9 +3,10 @@ import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
 import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
+import { type Authority, type Scope, scopeFor } from '../../core/authority.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
 import { framingOf, hasBody } from '../request-head.js';
-import { callerOf } from './caller.js';
+import { callerOf, type Locals } from './caller.js';
 import { digestOf, matchCheck, versionOf } from './preconditions.js';
 import type { Core } from './wire.js';
 import type { EventStreams, Feed } from './event-streams.js';
@@ -25,6 +26,10 @@ export interface OperationRequest<Op = unknown> {
   query: QueryOf<Op>;
   body: BodyOf<Op>;
   caller: Caller;
+  /** Null: the holder of the management token. */
+  authority: Authority | null;
+  /** What the request may concern. */
+  scope: Scope;
   /**
    * Throws a refusal unless `If-Match` allows the state that a change begins with. The change calls it in its transaction, with what it
    * has read and locked there.
@@ -93,6 +98,8 @@ const NOTHING = z.strictObject({});
 function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
   const { method, path, list, stream, version, status = 200 } = operation;
   return async (req, res) => {
+    const { authority = null } = res.locals as Locals;
+    const scope = scopeFor(authority, operation.permission);
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body, the error message names the missing fields.
     const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, options) : {});
@@ -102,6 +109,8 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
       query,
       body,
       caller: callerOf(req, res),
+      authority,
+      scope,
       expectMatch: version ? matchCheck(version, req.get('if-match')) : () => undefined,
       lastEventId,
       clientGone: () => abortedOnClose(res),

@@ -33,6 +33,7 @@ import {
   wireAuditRecord,
   wirePage,
   wirePurged,
+  wireSelf,
   wireSession,
   wireStatus,
   wireToken,
@@ -40,6 +41,7 @@ import {
 import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
+import { loginHandlers, operatorHandlers, trustHandlers } from './access.js';
 import { idOf, isId, notFound } from './ids.js';
 import { batchHandlers, type BatchOptions } from './batches.js';
 import { priceHandlers, type PriceOptions } from './prices.js';
@@ -103,6 +105,10 @@ export function manageRoutes(options: ManageOptions): Router {
     ...sessionHandlers(options),
     ...eventHandlers(options),
     readStatus: async () => wireStatus(await options.status()),
+    ...operatorHandlers(),
+    ...trustHandlers(),
+    ...loginHandlers(),
+    readSelf: ({ authority }) => Promise.resolve(wireSelf(authority)),
     describeApi: readDescription,
   };
   serve(router, operations, bounded(handlers, options), options);
@@ -181,11 +187,11 @@ type TokenOperation = 'createToken' | 'listTokens' | 'lookUpToken' | 'readToken'
 
 function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOperation>> {
   return {
-    createToken: async ({ body, caller }) => {
+    createToken: async ({ body, caller, authority }) => {
       const like = body.like === undefined ? null : await registry.token(idOf({ id: body.like }, 'token'));
       const draft = tokenDraft(body, like);
       if (!isId(draft.projectId)) throw notFound('project');
-      const { token, secret } = await registry.issueToken(draft, caller);
+      const { token, secret } = await registry.issueToken(draft, caller, authority);
       return { ...wireToken(token), token: secret };
     },
 

@@ -4,6 +4,7 @@ import type {
   WireAuditRecord,
   WireCachePurged,
   WireProject,
+  WireSelf,
   WireSession,
   WireStatus,
   WireToken,
@@ -13,6 +14,7 @@ import { nanoOf, usdOf } from '../../api/money.js';
 import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
 import {
+  type AuditActor,
   MS_PER_UNIT,
   type PolicyChanges,
   spanMs,
@@ -21,6 +23,7 @@ import {
 } from '../../api/vocabulary.js';
 import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager.js';
 import type { NamedRecord } from '../../core/audit.js';
+import type { Authority } from '../../core/authority.js';
 import type { FollowFilter } from '../../core/audit-log.js';
 import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
@@ -76,6 +79,15 @@ export const wireProject = (project: ShownProject): WireProject => ({
 export const wireToken = (token: ShownToken): WireToken => ({
   ...wireTokenFields(token),
   spent: wireSpent(token.spent),
+});
+/** @param authority null: the holder of the management token. */
+export const wireSelf = (authority: Authority | null): WireSelf => ({
+  actor: authority?.actor ?? 'management',
+  name: authority?.name ?? null,
+  role: authority?.role ?? null,
+  projects: authority?.projects ? [...authority.projects] : null,
+  ceilings: authority?.ceilings ?? null,
+  expires_at: authority?.expiresAtMs ? new Date(authority.expiresAtMs).toISOString() : null,
 });
 export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
 export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
@@ -293,7 +305,7 @@ export const auditFilter = (query: z.output<typeof schemas.auditQuery>, nowMs: n
 
 export function followFilter(query: z.output<typeof schemas.auditStreamQuery>): FollowFilter {
   const { action, actor, outcome, project_id: projectId, token_id: tokenId } = query;
-  return { action, actor, outcome, projectId, tokenId };
+  return { action, actor: actor as AuditActor | undefined, outcome, projectId, tokenId };
 }
 
 export function wirePage<Item, Wire>(page: PageOf<Item>, wire: (item: Item) => Wire): PageOf<Wire> {

@@ -3,7 +3,7 @@
  * written. A missing or duplicate declaration does not compile or fails a test (test/store/sql-stores.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
-import type { BudgetPeriod } from '../../api/vocabulary.js';
+import type { AuditActor, BudgetPeriod } from '../../api/vocabulary.js';
 import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
 import type { PurseCounts, PurseRow } from '../../core/budget/counts.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
@@ -81,6 +81,8 @@ const token = {
   cacheHitCount: filledIn(number('cache_hit_count')),
   createdAtMs: number('created_at'),
   lastUsedAtMs: filledIn(nullAs(0, number('last_used_at'))),
+  issuedBy: nullAs<AuditActor, string, 'issued_by'>('', { ...text('issued_by'), read: (actor) => actor as AuditActor }),
+  issuedByName: nullable(text('issued_by_name')),
   obfuscated: text('obfuscated'),
   revokedAtMs: filledIn(nullable(number('revoked_at'))),
   revokedBy: filledIn(nullable(text('revoked_by'))),

@@ -1,0 +1,62 @@
+/** Who calls the management API, and what that allows. */
+import { type Extent, extentOf, type Permission } from '../api/permissions.js';
+import type { AuditActor, Ceilings, Role } from '../api/vocabulary.js';
+import type { Caller } from './audit.js';
+import { Refusal } from './refusal.js';
+
+/** A caller who is not the holder of the management token: an operator, or a person whom the company's identity provider knows. */
+export interface Authority {
+  /** In the audit log and in `issued_by`: `operator:<name>`, `person:<sub>`. */
+  actor: Caller['actor'];
+  /** For people to read: the operator's name, or the person's. */
+  name: string;
+  role: Role;
+  /** IDs; null: all projects, also future ones. */
+  projects: readonly string[] | null;
+  /** For the tokens that it issues; null: none. */
+  ceilings: Ceilings | null;
+  /** When it ends, in ms since the epoch; null: never. */
+  expiresAtMs: number | null;
+}
+
+/** What one request may concern. What is outside of it does not exist for the caller. */
+export interface Scope {
+  /** IDs; null: all projects. */
+  projects: readonly string[] | null;
+  /** Only tokens that this actor has issued; null: by anybody. */
+  issuedBy: AuditActor | null;
+}
+
+export const EVERYTHING: Scope = { projects: null, issuedBy: null };
+
+/**
+ * @param authority null: the holder of the management token.
+ * @throws {Refusal} `not_permitted`
+ */
+export function scopeFor(authority: Authority | null, permission: Permission): Scope {
+  if (authority === null) return EVERYTHING;
+  const { role, projects, actor } = authority;
+  const extent = extentOf(role, permission);
+  if (extent === null) throw notPermitted(`the role ${role} may not ${permission}`);
+  return SCOPES[extent](projects, actor);
+}
+
+const SCOPES: Record<Extent, (projects: Scope['projects'], actor: AuditActor) => Scope> = {
+  own: (projects, issuedBy) => ({ projects, issuedBy }),
+  projects: (projects) => ({ projects, issuedBy: null }),
+  instance: (projects) => {
+    if (projects !== null) throw notPermitted('it concerns all projects, and you have some');
+    return EVERYTHING;
+  },
+  all: () => EVERYTHING,
+};
+
+export const notPermitted = (why: string) => new Refusal('not_permitted', `not permitted: ${why}`);
+
+export const isInScope = (scope: Scope, of: { projectId: string; issuedBy?: AuditActor | null }): boolean =>
+  hasProject(scope, of.projectId) && (scope.issuedBy === null || scope.issuedBy === of.issuedBy);
+
+export const hasProject = ({ projects }: Scope, projectId: string): boolean =>
+  projects === null || projects.includes(projectId);
+
+export const isEverything = ({ projects, issuedBy }: Scope): boolean => projects === null && issuedBy === null;
