@@ -63,6 +63,8 @@ export interface ClientOptions {
   server: string;
   managementToken: string;
   frontEnd: FrontEnd;
+  /** ID of a session of the Admin UI: the request has the authority of the person who logged in. It needs the management token itself. */
+  session?: string | undefined;
   /** IP address of the user, if it is not that of this process: the Admin UI sends the browser's. */
   clientIp?: string | undefined;
   /** User for the audit records, such as `ana@laptop`; up to 100 characters. */
@@ -295,13 +297,14 @@ export class ManagementClient {
     body: unknown,
     { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<FetchResponse> {
-    const { server, managementToken, frontEnd, clientIp, user, reason, batch } = this.#options;
+    const { server, managementToken, frontEnd, session, clientIp, user, reason, batch } = this.#options;
     const headers: Record<string, string> = {
       authorization: `Bearer ${managementToken}`,
       'x-llmp-actor': frontEnd,
       accept: 'application/json',
       ...more,
     };
+    if (session !== undefined) headers['x-llmp-session'] = session;
     if (clientIp !== undefined) headers['x-llmp-client-ip'] = clientIp;
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
     if (user !== undefined) headers['x-llmp-user'] = encodeURIComponent(user);

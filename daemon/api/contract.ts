@@ -31,6 +31,8 @@ export type WireAuditRecord = z.infer<typeof schemas.auditRecord>;
 export type WireBatchUndone = z.infer<typeof schemas.batchUndone>;
 export type WireSelf = z.infer<typeof schemas.self>;
 export type WireSession = z.infer<typeof schemas.session>;
+export type WireOperator = z.infer<typeof schemas.operator>;
+export type WireTrust = z.infer<typeof schemas.trust>;
 export type WireProblem = z.infer<typeof schemas.problem>;
 export type WireTokenState = TokenState;
 
@@ -42,6 +44,11 @@ export type TokenCreateTerms = { project_id: string } & {
     TokenCreate[K] | undefined;
 };
 export type CachePurge = z.infer<typeof schemas.cachePurge>;
+
+export type OperatorCreate = z.infer<typeof schemas.operatorCreate>;
+export type OperatorPatch = z.infer<typeof schemas.operatorPatch>;
+export type TrustCreate = z.infer<typeof schemas.trustCreate>;
+export type TrustPatch = z.infer<typeof schemas.trustPatch>;
 
 /** Query parameters as strings, as in the URL. */
 export type ProjectQuery = Partial<Record<keyof z.input<typeof schemas.projectQuery>, string>>;

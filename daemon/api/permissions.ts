@@ -53,3 +53,12 @@ export function extentOf(role: Role | null, permission: Permission): Extent | nu
   const grant: Grant = PERMISSIONS[permission];
   return grant[role] ?? null;
 }
+
+/** Whether a caller may do it at all. What it may concern is another question. @param caller as in `/manage/self`. */
+export function isPermitted(
+  { role, projects }: { role: Role | null; projects: readonly string[] | null },
+  permission: Permission,
+): boolean {
+  const extent = extentOf(role, permission);
+  return extent !== null && (extent !== 'instance' || projects === null);
+}
