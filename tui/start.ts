@@ -18,7 +18,7 @@ const LAST_ANSWERS_MS = 150;
 /** Runs until the operator quits or a signal ends it. Reports on stderr a change whose result is unknown. @returns the exit code. */
 export async function startTui(io: TerminalIo, options: TuiOptions): Promise<number> {
   const { connected, connect, contexts, save } = options;
-  const secrets = [connected.client.managementToken];
+  const secrets = secretsOf(connected);
   const mask = (text: string) => withoutSecrets(text, secrets).split('\n').map(visible).join('\n');
   const terminal = openTerminal(io, { mask, hasMouse: options.hasMouse });
   const history = new CommandHistory(options.stateFolder);
@@ -34,7 +34,7 @@ export async function startTui(io: TerminalIo, options: TuiOptions): Promise<num
       async connect(context) {
         // Connecting may prompt for the management token.
         const found = await terminal.lend(() => connect(context));
-        secrets.push(found.client.managementToken);
+        secrets.push(...secretsOf(found));
         return found;
       },
       contexts,
@@ -94,3 +94,6 @@ function lastWords({ pendingChanges, message }: State): string {
   if (pendingChanges.length === 0) return message?.words ?? '';
   return 'the daemon has not confirmed the last change; check it with: llmp audit list';
 }
+
+const secretsOf = ({ client: { managementToken } }: TuiOptions['connected']): string[] =>
+  managementToken === null ? [] : [managementToken];

@@ -61,7 +61,8 @@ export type Fetch = (url: URL, init: FetchInit) => Promise<FetchResponse>;
 export interface ClientOptions {
   /** URL of the daemon, such as `http://127.0.0.1:8080`. */
   server: string;
-  managementToken: string;
+  /** Or what stands in its place: the secret of an operator or a session. Null: none is sent, for operations that need none. */
+  managementToken: string | null;
   frontEnd: FrontEnd;
   /** ID of a session of the Admin UI: the request has the authority of the person who logged in. It needs the management token itself. */
   session?: string | undefined;
@@ -180,6 +181,22 @@ export class ManagementClient {
   readonly logIn = this.#method('logIn');
   readonly session = this.#method('readSession');
   readonly logOut = this.#method('logOut');
+  readonly self = this.#method('readSelf');
+  readonly createOperator = this.#method('createOperator');
+  readonly operators = this.#method('listOperators');
+  readonly operator = this.#method('readOperator');
+  readonly updateOperator = this.#method('updateOperator');
+  readonly deactivateOperator = this.#method('deactivateOperator');
+  readonly createTrust = this.#method('createTrust');
+  readonly trusts = this.#method('listTrusts');
+  readonly trust = this.#method('readTrust');
+  readonly updateTrust = this.#method('updateTrust');
+  readonly deleteTrust = this.#method('deleteTrust');
+  readonly login = this.#method('readLogin');
+  readonly beginWebLogin = this.#method('beginWebLogin');
+  readonly finishWebLogin = this.#method('finishWebLogin');
+  readonly beginDeviceLogin = this.#method('beginDeviceLogin');
+  readonly finishDeviceLogin = this.#method('finishDeviceLogin');
   readonly describeApi = this.#method('describeApi');
 
   readonly #options: ClientOptions;
@@ -210,17 +227,14 @@ export class ManagementClient {
     if (returns === 'stream') return this.#stream(path, (rest[0] ?? {}) as Query, rest[1] ?? {});
 
     const { signal, ifMatch } = optionsIn(rest);
-    const fields = isOptions(rest[0]) ? undefined : rest[0];
-    if (method === 'GET') {
-      const query = (fields ?? {}) as Query;
-      return returns === 'page'
-        ? this.#page(path, query, signal)
-        : this.#json(method, withQuery(path, query), undefined, signal);
-    }
-    const isDryRun = (fields as { dry_run?: boolean } | undefined)?.dry_run === true;
-    return route.isReadOnly === true || isDryRun
-      ? this.#json(method, path, fields, signal, ifMatch)
-      : this.#change(method, path, fields, signal, ifMatch);
+    const hasBody = method === 'POST' || method === 'PATCH';
+    const [body, query] = (hasBody ? rest : [undefined, ...rest]).map((each) => (isOptions(each) ? undefined : each));
+    if (returns === 'page') return this.#page(path, (query ?? {}) as Query, signal);
+    const target = withQuery(path, (query ?? {}) as Query);
+    const isDryRun = (body as { dry_run?: boolean } | undefined)?.dry_run === true;
+    return method === 'GET' || route.isReadOnly === true || isDryRun
+      ? this.#json(method, target, body, signal, ifMatch)
+      : this.#change(method, target, body, signal, ifMatch);
   }
 
   /** Calls `beforeChange` now, ahead of a change. @throws what `beforeChange` throws. */
@@ -298,12 +312,8 @@ export class ManagementClient {
     { headers: more, signal }: { headers?: Record<string, string>; signal: AbortSignal },
   ): Promise<FetchResponse> {
     const { server, managementToken, frontEnd, session, clientIp, user, reason, batch } = this.#options;
-    const headers: Record<string, string> = {
-      authorization: `Bearer ${managementToken}`,
-      'x-llmp-actor': frontEnd,
-      accept: 'application/json',
-      ...more,
-    };
+    const headers: Record<string, string> = { 'x-llmp-actor': frontEnd, accept: 'application/json', ...more };
+    if (managementToken !== null) headers.authorization = `Bearer ${managementToken}`;
     if (session !== undefined) headers['x-llmp-session'] = session;
     if (clientIp !== undefined) headers['x-llmp-client-ip'] = clientIp;
     // Percent-encoded, because fetch refuses header values beyond Latin-1.
