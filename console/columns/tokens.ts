@@ -194,6 +194,14 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     isSummarized: true,
     cell: ({ created_at: at }) => ({ kind: 'time', at }),
   },
+  issued_by: {
+    title: 'Issued by',
+    what: 'who has issued it',
+    shownBy: ON_REQUEST,
+    rank: 9,
+    width: [10, 30],
+    cell: (token) => text(issuerShown(token), token.issued_by === null ? 'dim' : undefined),
+  },
   revoked: {
     title: 'Revoked',
     what: 'time since it was revoked',
@@ -250,6 +258,16 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
 
 /** The columns that have a line in the details of a token. */
 export const TOKEN_LINES = TOKEN_COLUMNS.filter(({ isSummarized }) => !isSummarized);
+
+/** Such as `operator ana`, `person Ana Lima` or `trust gha acme/web`. */
+export function issuerShown({
+  issued_by: actor,
+  issued_by_name: name,
+}: Pick<WireToken, 'issued_by' | 'issued_by_name'>) {
+  if (actor === null) return 'management token';
+  const [kind = '', ...rest] = actor.split(':');
+  return `${kind} ${name ?? rest.join(':')}`;
+}
 
 const SOON_MS = 3_600_000;
 
