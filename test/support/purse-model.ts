@@ -255,7 +255,11 @@ class World {
       }
       await this.#end();
     } finally {
-      await this.#database.transact((tx) => tx.execute('DELETE FROM instances'));
+      // Others must not find what this one left, if it has failed.
+      await this.#database.transact(async (tx) => {
+        await tx.execute('DELETE FROM instances');
+        await tx.execute('DELETE FROM purse_leases');
+      });
     }
     return this.#totals;
   }
@@ -540,9 +544,11 @@ class World {
   }
 
   async #end(): Promise<void> {
-    await this.#settled();
-    while (this.#inFlight.length > 0) this.#settleOne();
-    await this.#settled();
+    // What one request returns may admit another that has waited for it.
+    do {
+      while (this.#inFlight.length > 0) this.#settleOne();
+      await this.#settled();
+    } while (this.#inFlight.length > 0);
     for (const instance of this.#alive) for (const name of PURSES) this.#learn(instance, name);
     await this.#checkRemnants();
     while (this.#inFlight.length > 0) this.#settleOne();
