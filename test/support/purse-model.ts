@@ -52,8 +52,8 @@ export interface PurseTotals {
   lateTicks: number;
 }
 
-// A quarter to midnight at the end of a month.
-const START_MS = Date.UTC(2030, 0, 31, 23, 45);
+// Soon it is midnight at the end of a month.
+const START_MS = Date.UTC(2030, 0, 31, 23, 58);
 const CLOCKS_DIFFER_MS = [0, -2_000, 3_000];
 const PURSES = ['one', 'two', 'three'] as const;
 type Id = (typeof PURSES)[number];
@@ -242,7 +242,7 @@ class World {
     this.#database = history.sabotage ? sabotaged(database, history.sabotage) : database;
     this.#history = history;
     this.#random = seededRandom(history.seed);
-    this.#records = new SqlRecords(database, box);
+    this.#records = new SqlRecords(this.#database, box);
   }
 
   async run(): Promise<PurseTotals> {
@@ -255,7 +255,11 @@ class World {
       }
       await this.#end();
     } finally {
-      await this.#database.transact((tx) => tx.execute('DELETE FROM instances'));
+      // Others must not find what this one left, if it has failed.
+      await this.#database.transact(async (tx) => {
+        await tx.execute('DELETE FROM instances');
+        await tx.execute('DELETE FROM purse_leases');
+      });
     }
     return this.#totals;
   }
@@ -471,10 +475,14 @@ class World {
   }
 
   async #poll(instance: Instance): Promise<void> {
+    await this.#giveWanted(instance);
+    instance.settlement.giveBackIdleUnits();
+  }
+
+  async #giveWanted(instance: Instance): Promise<void> {
     const cluster = new SqlClusterStore(this.#database);
     const { wanted } = await cluster.poll(instance.id, instance.clock.now());
     for (const id of wanted) instance.settlement.purses.giveBack(id);
-    instance.settlement.giveBackIdleUnits();
   }
 
   async #idle(): Promise<void> {
@@ -540,10 +548,13 @@ class World {
   }
 
   async #end(): Promise<void> {
-    await this.#settled();
-    while (this.#inFlight.length > 0) this.#settleOne();
-    await this.#settled();
+    // What one request returns may admit another that has waited for it.
+    do {
+      while (this.#inFlight.length > 0) this.#settleOne();
+      await this.#settled();
+    } while (this.#inFlight.length > 0);
     for (const instance of this.#alive) for (const name of PURSES) this.#learn(instance, name);
+    await this.#leaveRemnants();
     await this.#checkRemnants();
     while (this.#inFlight.length > 0) this.#settleOne();
     await this.#settled();
@@ -555,7 +566,24 @@ class World {
     await this.#checkCounts();
   }
 
-  /** Nothing is under way: what is left must be available to any instance, whichever holds remnants of it. */
+  /** The other instances keep what they have leased ahead. */
+  async #leaveRemnants(): Promise<void> {
+    let waiting = 0;
+    for (const instance of this.#alive.slice(1)) {
+      for (const name of PURSES) {
+        waiting += 1;
+        void this.#request(instance, name).finally(() => (waiting -= 1));
+      }
+    }
+    do {
+      await this.#drain();
+      for (const { reservation, instance } of this.#inFlight.splice(0)) instance.settlement.purses.release(reservation);
+      this.#advance(250);
+      await this.#drain();
+    } while (waiting > 0 || this.#inFlight.length > 0);
+  }
+
+  /** Nothing is under way: what is left must be available to any instance at once, whichever holds remnants of it. */
   async #checkRemnants(): Promise<void> {
     const [instance] = this.#alive;
     for (const name of PURSES) {
@@ -580,7 +608,7 @@ class World {
         void asked.then(() => (answer.isThere = true));
         for (let waited = 0; !answer.isThere && waited < 60; waited++) {
           this.#advance(100);
-          for (const each of this.#alive) await this.#poll(each);
+          for (const each of this.#alive) await this.#giveWanted(each);
           await this.#drain();
         }
         await asked;
