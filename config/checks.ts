@@ -126,6 +126,22 @@ const CHECKS: readonly Check[] = [
       return clash('METRICS_PATH', metricsPath, [adminUiPath]) ?? clash('ADMIN_UI_PATH', adminUiPath, [metricsPath]);
     },
   },
+  {
+    of: ['oidcIssuer', 'oidcClientId', 'oidcClientSecret', 'oidcRoles', 'publicUrl'],
+    problem({ oidcIssuer, oidcClientId, oidcClientSecret, oidcRoles, publicUrl }) {
+      const others = {
+        OIDC_CLIENT_ID: oidcClientId,
+        OIDC_CLIENT_SECRET: oidcClientSecret,
+        OIDC_ROLES: oidcRoles ?? undefined,
+        PUBLIC_URL: publicUrl,
+      };
+      const missing = Object.entries(others).flatMap(([name, value]) => (value === undefined ? [name] : []));
+      if (oidcIssuer !== undefined)
+        return missing.length > 0 ? `OIDC_ISSUER requires ${missing.join(', ')}` : undefined;
+      const given = Object.keys(others).find((name) => name.startsWith('OIDC_') && !missing.includes(name));
+      return given === undefined ? undefined : `${given} requires OIDC_ISSUER`;
+    },
+  },
 ];
 
 /** A worker's share of a size. */

@@ -27,6 +27,7 @@ import {
 import {
   fileOrUrl,
   hostPatterns,
+  issuerUrl,
   networks,
   origins,
   pagePath,
@@ -34,6 +35,7 @@ import {
   pathPatterns,
   pathPrefixes,
   proxyUrl,
+  publicUrl,
   upstreamUrl,
 } from './urls.js';
 
@@ -491,6 +493,33 @@ const observing = {
   adminUiPath: setting('ADMIN_UI_PATH', pagesPath, '/admin/', 'The path of the Admin UI.'),
 };
 
+const people = {
+  oidcIssuer: optional(
+    'OIDC_ISSUER',
+    issuerUrl,
+    'The issuer of the identity provider (OpenID Connect) with which people log in to the Admin UI and with `llmp login`. Its configuration is read from /.well-known/openid-configuration below it. See docs/operators.md.',
+  ),
+  oidcClientId: optional('OIDC_CLIENT_ID', plainText, 'The client ID of llmp at the identity provider.'),
+  oidcClientSecret: optional(
+    'OIDC_CLIENT_SECRET',
+    plainText,
+    'The client secret of llmp at the identity provider. Only the daemon uses it.',
+    'isSecret',
+  ),
+  oidcRoles: setting(
+    'OIDC_ROLES',
+    fileOrNone,
+    '',
+    'A JSON file that gives people their roles by the claims of the identity provider: see docs/operators.md. Another content ends all sessions of people. Empty for no file.',
+    'isReloadable',
+  ),
+  publicUrl: optional(
+    'PUBLIC_URL',
+    publicUrl,
+    'The URL at which browsers reach the Admin UI, without its path. The identity provider sends people back there: register this URL, followed by ADMIN_UI_PATH and oidc/callback, as a redirect URI of the client.',
+  ),
+};
+
 const stopping = {
   shutdownDelayMs: setting(
     'SHUTDOWN_DELAY',
@@ -518,6 +547,7 @@ export const SECTIONS = {
   Dispatcher: dispatcher,
   Audit: audit,
   'Logs, metrics and Admin UI': observing,
+  'Log-in of people': people,
   Shutdown: stopping,
 } satisfies Record<string, Record<string, Setting<unknown>>>;
 
@@ -532,6 +562,7 @@ export const DECLARED = {
   ...dispatcher,
   ...audit,
   ...observing,
+  ...people,
   ...stopping,
 };
 

@@ -77,6 +77,34 @@ function plainUrl(text: string): URL | undefined {
   return url.username || url.password || url.search || url.hash || /[?#\s]/.test(text) ? undefined : url;
 }
 
+/** The issuer of an identity provider, as it is written: it is compared with what tokens say. */
+export const issuerUrl: Kind<string> = {
+  accepts:
+    'an https URL such as https://login.example.com, without credentials, query or fragment, and not a metadata address; http is only accepted for localhost',
+  parse: (text) => {
+    const url = encryptedUrl(text);
+    return url && !isMetadataHost(url.hostname) ? text : undefined;
+  },
+};
+
+/** Where browsers reach the Admin UI: an origin. */
+export const publicUrl: Kind<URL> = {
+  accepts: 'an https URL such as https://llmp.example.com, without a path; http is only accepted for localhost',
+  parse: (text) => {
+    const url = encryptedUrl(text);
+    return url?.pathname === '/' ? url : undefined;
+  },
+};
+
+function encryptedUrl(text: string): URL | undefined {
+  const url = plainUrl(text);
+  return url && isEncryptedOrLocal(url) ? url : undefined;
+}
+
+/** Whether a URL has https, or http and leads to this machine. */
+export const isEncryptedOrLocal = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+
 export interface Network {
   address: string;
   prefix: number;

@@ -1,0 +1,213 @@
+/** People log in with the company's identity provider: in a browser with an authorization code, on a command line with a device code. */
+import { createHash, randomBytes } from 'node:crypto';
+import type { AuditAction, Ceilings, FrontEnd, Role } from '../api/vocabulary.js';
+import { MAX_NAME_LENGTH, plainName } from '../api/vocabulary.js';
+import { AddressLimit } from '../core/address-limit.js';
+import type { Caller } from '../core/audit.js';
+import { AuditWriter } from '../core/audit-writer.js';
+import { withoutSecrets } from '../core/masking.js';
+import type { Clock, Log, RecordStore } from '../core/ports.js';
+import { Refusal } from '../core/refusal.js';
+import type { DeviceGrant, IdentityProvider, LogInChecks } from './identity-provider.js';
+import { type Claims, roleFor, type RoleMapping } from './role-mapping.js';
+import { SealedSteps } from './sealed-steps.js';
+
+/** A person whom the identity provider knows, with what the mapping of roles gives. */
+export interface Person {
+  /** The `sub` of the identity provider. */
+  subject: string;
+  name: string;
+  role: Role;
+  /** IDs; null: all projects. */
+  projects: readonly string[] | null;
+  ceilings: Ceilings | null;
+  /** SHA-256 of the mapping of roles. */
+  mapping: string;
+}
+
+export interface LogInsOptions<Session> {
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+  /** Where the identity provider sends browsers back to. */
+  redirectUri: string;
+  managementToken: string;
+  /** The mapping of roles in force. SIGHUP may replace it. */
+  roles: { readonly current: RoleMapping | null };
+  /** Starts the session of a person. */
+  begin: (person: Person, frontEnd: PersonFrontEnd, caller: Caller) => Promise<Session>;
+  store: Pick<RecordStore, 'change'>;
+  clock: Clock;
+  log: Log;
+}
+
+export type PersonFrontEnd = Exclude<FrontEnd, 'tui'>;
+
+/** The sealed parts of a log-in. */
+interface DeviceStep {
+  code: string;
+  intervalSeconds: number;
+}
+
+const LOG_IN_MS = 10 * 60_000;
+/** Public requests of one address in a minute. A log-in of a command line polls for minutes, and a company may have one address. */
+const BEGINS_PER_MINUTE = 10;
+const POLLS_PER_MINUTE = 300;
+const SLOWER_SECONDS = 5;
+const MAX_REMEMBERED_CODES = 1_000;
+const MAX_SUBJECT_LENGTH = 255;
+
+export class LogIns<Session> {
+  readonly #options: LogInsOptions<Session>;
+  readonly #steps: SealedSteps;
+  readonly #audit: AuditWriter;
+  readonly #begins: AddressLimit;
+  readonly #polls: AddressLimit;
+  readonly #polled: PollTimes;
+  #provider: Promise<IdentityProvider> | null = null;
+
+  constructor(options: LogInsOptions<Session>) {
+    const { managementToken, store, clock } = options;
+    this.#options = options;
+    this.#steps = new SealedSteps(managementToken, clock);
+    this.#audit = new AuditWriter(store, clock);
+    this.#begins = new AddressLimit(clock, BEGINS_PER_MINUTE);
+    this.#polls = new AddressLimit(clock, POLLS_PER_MINUTE);
+    this.#polled = new PollTimes(clock);
+  }
+
+  get issuer(): string {
+    return this.#options.issuer;
+  }
+
+  /** @returns where the browser goes, and what its front end must give back. @throws {Refusal} `unavailable` */
+  async beginWeb(): Promise<{ url: string; state: string }> {
+    const checks: LogInChecks = { state: secret(), nonce: secret(), verifier: secret() };
+    const url = await (await this.#idp()).authorizationUrl(this.#options.redirectUri, checks);
+    return { url, state: this.#steps.seal('web', checks, LOG_IN_MS) };
+  }
+
+  /** @param query with which the browser came back. @throws {Refusal} `log_in_refused`, `unavailable` */
+  async finishWeb(state: string, query: string, caller: Caller): Promise<Session> {
+    const checks = this.#steps.open('web', state) as LogInChecks | null;
+    if (checks === null) throw refused('this log-in was not begun here, or took longer than ten minutes: begin again');
+    const cameBackTo = new URL(this.#options.redirectUri);
+    cameBackTo.search = query;
+    return this.#begin(await (await this.#idp()).claimsForCode(cameBackTo, checks), 'admin', caller);
+  }
+
+  /** @throws {Refusal} `too_many_attempts`, `unavailable` */
+  async beginDevice({ clientIp }: Caller): Promise<Omit<DeviceGrant, 'deviceCode'> & { step: string }> {
+    this.#begins.count(clientIp);
+    const { deviceCode: code, ...shown } = await (await this.#idp()).beginDevice();
+    const { expiresInSeconds, intervalSeconds } = shown;
+    const step: DeviceStep = { code, intervalSeconds };
+    return { ...shown, step: this.#steps.seal('device', step, expiresInSeconds * 1000) };
+  }
+
+  /** @throws {Refusal} `login_pending` until the person has entered the code; `log_in_refused`, `too_many_attempts`, `unavailable` */
+  async finishDevice(sealedStep: string, caller: Caller): Promise<Session> {
+    this.#polls.count(caller.clientIp);
+    const step = this.#steps.open('device', sealedStep) as DeviceStep | null;
+    if (step === null) throw refused('the code is not one of this daemon, or has expired: begin again');
+    const waitMs = this.#polled.next(step);
+    if (waitMs > 0) throw pending(waitMs);
+    const claims = await (await this.#idp()).claimsForDevice(step.code);
+    if (claims === 'slow_down') this.#polled.slowDown(step);
+    if (claims === 'slow_down' || claims === 'pending') throw pending(this.#polled.waitMs(step));
+    return this.#begin(claims, 'cli', caller);
+  }
+
+  async #begin(claims: Claims, frontEnd: PersonFrontEnd, caller: Caller): Promise<Session> {
+    const { roles, begin } = this.#options;
+    const subject = subjectIn(claims);
+    const row = roles.current && roleFor(roles.current, claims);
+    if (roles.current === null || row === null) {
+      const action: AuditAction = frontEnd === 'cli' ? 'cli.login' : 'admin.login';
+      await this.#audit.recordRefusal(
+        { action, details: { name: nameIn(claims, subject) } },
+        { ...caller, actor: `person:${subject}` },
+        'no role',
+      );
+      throw refused(`${nameIn(claims, subject)} has no role here: ask the operators of llmp for one`);
+    }
+    const { role, projects, ceilings } = row;
+    const person = { subject, name: nameIn(claims, subject), role, projects, ceilings, mapping: roles.current.sha256 };
+    return begin(person, frontEnd, caller);
+  }
+
+  /** Loaded at the first log-in: most daemons have no use for it. */
+  #idp(): Promise<IdentityProvider> {
+    this.#provider ??= import('./identity-provider.js').then((loaded) => new loaded.IdentityProvider(this.#options));
+    return this.#provider;
+  }
+}
+
+/** 256 random bits in base64url, as PKCE requires of a verifier (RFC 7636, 4.1). */
+const secret = () => randomBytes(32).toString('base64url');
+
+const refused = (message: string) => new Refusal('log_in_refused', message);
+const pending = (waitMs: number) =>
+  new Refusal('login_pending', 'the person has not entered the code yet', {
+    retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
+  });
+
+/** The `sub` becomes part of the audit log and of what tokens say of their issuer. */
+function subjectIn({ sub }: Claims): string {
+  const isFit = typeof sub === 'string' && sub.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(sub);
+  if (!isFit || withoutSecrets(sub) !== sub) throw refused('the identity provider gives an ID that cannot be used');
+  return sub;
+}
+
+/** The name for people to read. People choose it themselves at many providers. */
+function nameIn(claims: Claims, subject: string): string {
+  for (const claim of [claims.name, claims.email, claims.preferred_username]) {
+    if (typeof claim !== 'string') continue;
+    const name = plainName(
+      withoutSecrets(claim.slice(0, 10 * MAX_NAME_LENGTH)).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' '),
+    );
+    if (name !== '') return Array.from(name).slice(0, MAX_NAME_LENGTH).join('');
+  }
+  return subject;
+}
+
+/** When each device code may be asked for again, so that a client that polls too often costs the identity provider nothing. */
+class PollTimes {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  /** By digest. The oldest are forgotten. */
+  readonly #codes = new Map<string, { intervalMs: number; nextAtMs: number }>();
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  /** Counts a poll. @returns 0 if it may be made now, else the ms to wait. */
+  next(step: DeviceStep): number {
+    const waitMs = this.waitMs(step);
+    const known = this.#known(step);
+    if (waitMs === 0) known.nextAtMs = this.#clock.monotonic() + known.intervalMs;
+    return waitMs;
+  }
+
+  waitMs(step: DeviceStep): number {
+    return Math.max(0, this.#known(step).nextAtMs - this.#clock.monotonic());
+  }
+
+  /** RFC 8628, 3.5. */
+  slowDown(step: DeviceStep): void {
+    const known = this.#known(step);
+    known.intervalMs += SLOWER_SECONDS * 1000;
+    known.nextAtMs += SLOWER_SECONDS * 1000;
+  }
+
+  #known({ code, intervalSeconds }: DeviceStep) {
+    const key = createHash('sha256').update(code).digest('base64url');
+    let known = this.#codes.get(key);
+    if (!known) {
+      this.#codes.set(key, (known = { intervalMs: intervalSeconds * 1000, nextAtMs: 0 }));
+      const [oldest] = this.#codes.keys();
+      if (this.#codes.size > MAX_REMEMBERED_CODES && oldest !== undefined) this.#codes.delete(oldest);
+    }
+    return known;
+  }
+}
