@@ -337,6 +337,7 @@ async function createAccess(schema: Schema): Promise<void> {
     ended_at: maybeTime,
   });
   await schema.addIndex('sessions', ['operator_id'], 'sessions_operator');
+  await schema.addIndex('sessions', ['actor', 'id'], 'sessions_actor'); // to lock all sessions of a person
   await schema.addIndex('sessions', ['expires_at'], 'sessions_expiry');
   await schema.createTable('trusts', {
     id: { ...id, primaryKey: true },

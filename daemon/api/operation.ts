@@ -48,7 +48,7 @@ export interface Operation extends Route {
    * PATCH and DELETE `If-Match` is checked against them.
    */
   version?: z.ZodObject;
-  /** The response contains a secret, so it must not be stored. Only one operation has this. */
+  /** The response contains a secret, so it must not be stored. */
   holdsSecret?: true;
   /** Kinds of refusal (daemon/core/refusal.ts), in addition to those that any request can get. */
   refusals: readonly string[];

@@ -1,7 +1,8 @@
 /** What operators use: /manage, the Admin UI and metrics. A worker has none of them, and does not load this. */
 import { adminUi } from '../admin/mount.js';
-import { AdminSessions } from '../core/admin-sessions.js';
 import type { FailedAttempts } from '../core/failed-attempts.js';
+import { Operators } from '../core/operators.js';
+import { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { EventStreams } from '../http/manage/event-streams.js';
 import { fetchFrom } from '../http/manage/in-process.js';
@@ -34,7 +35,9 @@ export function partsForOperators(
   const options: ManageOptions = {
     managementToken: context.settings.managementToken,
     attempts,
-    logIns: { sessions: new AdminSessions(records, context.clock), attempts: logInAttempts },
+    logInAttempts,
+    operators: new Operators({ store: records, admission: core.admission, clock: context.clock }),
+    sessions: new Sessions({ store: records, clock: context.clock }),
     addressOf: traffic.addressOf,
     registry: core.registry,
     probeProvider: traffic.probeProvider,

@@ -2,6 +2,7 @@
 import { type Extent, extentOf, type Permission } from '../api/permissions.js';
 import type { AuditActor, Ceilings, Role } from '../api/vocabulary.js';
 import type { Caller } from './audit.js';
+import type { Operator, SessionRow } from './ports.js';
 import { Refusal } from './refusal.js';
 
 /** A caller who is not the holder of the management token: an operator, or a person whom the company's identity provider knows. */
@@ -17,6 +18,46 @@ export interface Authority {
   ceilings: Ceilings | null;
   /** When it ends, in ms since the epoch; null: never. */
   expiresAtMs: number | null;
+  /** What it comes from, which must still be so when it issues a token. */
+  source: AuthoritySource;
+}
+
+export interface AuthoritySource {
+  /** The operator, as it was read; null for a person. */
+  operator: Pick<Operator, 'id' | 'updatedAtMs'> | null;
+  /** ID; null for the secret of an operator. */
+  sessionId: string | null;
+}
+
+/** @returns null if the operator is deactivated or has expired. */
+export function authorityOfOperator(operator: Operator, nowMs: number): Authority | null {
+  const { id, name, role, projects, ceilings, isActive, expiresAtMs, updatedAtMs } = operator;
+  if (!isActive || (expiresAtMs !== null && nowMs >= expiresAtMs)) return null;
+  const source = { operator: { id, updatedAtMs }, sessionId: null };
+  return { actor: actorOfOperator(name), name, role, projects, ceilings, expiresAtMs, source };
+}
+
+export const actorOfOperator = (name: string) => `operator:${name}` as const;
+
+/**
+ * @param mapping SHA-256 of the mapping of roles that is in force, in hex; null if there is none.
+ * @returns null for the holder of the management token, `ended` if the session has ended.
+ */
+export function authorityOfSession(
+  { session, operator }: SessionRow,
+  mapping: string | null,
+  nowMs: number,
+): Authority | 'ended' | null {
+  const { id: sessionId, actor, name, role, projects, ceilings, operatorId, expiresAtMs, endedAtMs } = session;
+  if (endedAtMs !== null || nowMs >= expiresAtMs) return 'ended';
+  if (operatorId !== null) {
+    const authority = operator && authorityOfOperator(operator, nowMs);
+    return authority ? { ...authority, expiresAtMs, source: { ...authority.source, sessionId } } : 'ended';
+  }
+  if (role === null) return null;
+  if (session.mapping !== mapping) return 'ended';
+  const source = { operator: null, sessionId };
+  return { actor, name: name ?? actor, role, projects, ceilings, expiresAtMs, source };
 }
 
 /** What one request may concern. What is outside of it does not exist for the caller. */

@@ -2,6 +2,7 @@
 export * from './ports/common.js';
 export * from './ports/counting.js';
 export * from './ports/cluster.js';
+export * from './ports/access.js';
 export * from './ports/records.js';
 export * from './ports/usage.js';
 export * from './ports/cache.js';

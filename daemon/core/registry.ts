@@ -1,6 +1,7 @@
-/** Registry of projects and tokens: commits each management change together with its number and its audit record. */
+/** Registry of projects and tokens. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
+import { Changes } from './changes.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
 import type { Authority } from './authority.js';
@@ -21,9 +22,9 @@ import type {
   TokenRow,
   TokenSort,
 } from './ports.js';
-import { StoreConflict, StoreUnavailable } from './ports.js';
+import { StoreConflict } from './ports.js';
 import { applied, detailsOf, difference, kindOf, newProject, type ProjectDraft } from './project-drafts.js';
-import { projectNotFound, orUnavailable, Refusal, unavailable } from './refusal.js';
+import { projectNotFound, orUnavailable, Refusal } from './refusal.js';
 import {
   digestOf,
   isWellFormedSecret,
@@ -122,6 +123,7 @@ export class Registry {
   readonly #defaultOrigin: string;
   readonly #onUpstreamChanged: (projectId: string) => void;
   readonly #audit: AuditWriter;
+  readonly #changes: Changes;
 
   constructor(
     store: RecordStore,
@@ -135,6 +137,7 @@ export class Registry {
     this.#defaultOrigin = defaultOrigin;
     this.#onUpstreamChanged = onUpstreamChanged;
     this.#audit = new AuditWriter(store, clock);
+    this.#changes = new Changes(store, admission, clock, this.#audit);
   }
 
   // ---- projects
@@ -431,35 +434,17 @@ export class Registry {
     });
   }
 
-  // ---- every change goes through here
-
   async #change<T>(
-    attempt: AuditSubject,
+    subject: AuditSubject,
     caller: Caller,
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
-    const attempted: Change[] = [];
-    let recordedAtMs: number | undefined;
-    try {
-      const done = await this.#store.change(async (tx) => {
-        const result = await work(tx);
-        attempted.push(result.change);
-        const now = this.#clock.now();
-        recordedAtMs = this.#clock.monotonic();
-        const seq = await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
-        return { ...result, seq };
-      });
-      this.#admission.apply({ ...done.change, seq: done.seq }, recordedAtMs);
-      return done.value;
-    } catch (error) {
-      // The change may be committed, if only the reply to COMMIT was lost.
-      for (const change of attempted) this.#admission.accounts.forget(change);
-      if (error instanceof StoreUnavailable) throw unavailable(error);
-      const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
-      const refusal = isNameTaken ? nameTaken(error) : error;
-      if (refusal instanceof Refusal) await this.#audit.recordRefusal(attempt, caller, refusal.message);
-      throw refusal;
-    }
+    // The conflict of a new token is not one of names: `issueToken` tries again.
+    const taken = subject.action === 'token.create' ? {} : { taken: nameTaken };
+    return this.#changes.make({ subject, caller, ...taken }, async (tx) => {
+      const { value, audit, change } = await work(tx);
+      return { value, records: [{ audit, change }] };
+    });
   }
 }
 

@@ -24,7 +24,7 @@ export const tokens = {
     status: 201,
     response: schemas.tokenCreated,
     holdsSecret: true,
-    refusals: ['not_found', 'token_for_inactive_project'],
+    refusals: ['not_found', 'beyond_ceiling', 'token_for_inactive_project'],
     example: {
       bodies: {
         'for a week, 1000 requests': {
@@ -101,7 +101,7 @@ export const tokens = {
     body: schemas.tokenPatch,
     response: schemas.token,
     version: tokenVersion,
-    refusals: ['not_found', 'precondition_failed'],
+    refusals: ['not_found', 'beyond_ceiling', 'precondition_failed'],
     example: {
       bodies: {
         revoke: { is_active: false },

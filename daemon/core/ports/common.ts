@@ -1,4 +1,4 @@
-/** Ports that all of the core uses: clock, log, and errors of the database. */
+/** Ports that all of the core uses: clock, log, pages of lists, and errors of the database. */
 
 export interface Clock {
   /** Wall time in ms since the epoch, for expiry and time stamps. */
@@ -37,4 +37,23 @@ export class StoreRefused extends StoreUnavailable {
 /** A value that must be unique is taken. */
 export class StoreConflict extends Error {
   override name = 'StoreConflict';
+}
+
+/** Position in a sorted list: sort value and ID of the last row of a page. */
+export interface Position {
+  value: string | number;
+  id: string;
+}
+
+export interface PageRequest {
+  limit: number;
+  after: Position | null;
+}
+
+export interface PageOf<T> {
+  rows: T[];
+  /** Null on the last page. */
+  next: Position | null;
+  /** Number of rows on all pages, slightly out of date for very long lists; null if they are not counted. */
+  total: number | null;
 }

@@ -8,6 +8,8 @@ import type {
   TokenSortField,
   UpstreamAuth,
 } from '../../api/vocabulary.js';
+import type { AccessChanges, AccessStore } from './access.js';
+import type { PageOf, PageRequest } from './common.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { PurseCounts } from '../budget/counts.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
@@ -71,25 +73,6 @@ export interface TokenRow {
   token: Token;
   projectName: string;
   projectIsActive: boolean;
-}
-
-/** Position in a sorted list: sort value and ID of the last row of a page. */
-export interface Position {
-  value: string | number;
-  id: string;
-}
-
-export interface PageRequest {
-  limit: number;
-  after: Position | null;
-}
-
-export interface PageOf<T> {
-  rows: T[];
-  /** Null on the last page. */
-  next: Position | null;
-  /** Number of rows on all pages, slightly out of date for very long lists; null if they are not counted. */
-  total: number | null;
 }
 
 export interface ProjectFilter {
@@ -164,6 +147,7 @@ export interface BatchMember extends ChangedSubject {
 
 /** Transaction of one management change. It is committed as a whole or not at all. */
 export interface ChangeTransaction {
+  readonly access: AccessChanges;
   /** Reads the project and locks it until the end of the transaction: others cannot change it or issue tokens for it. */
   lockProject(id: string): Promise<Project | null>;
   insertProject(project: NewProject): Promise<void>;
@@ -243,6 +227,7 @@ export interface ProjectFigures {
 }
 
 export interface RecordStore {
+  readonly access: AccessStore;
   project(id: string): Promise<Project | null>;
   /** Read in one statement, so that a key is never combined with the base URL of another. */
   upstream(projectId: string): Promise<StoredUpstream | null>;

@@ -1,21 +1,12 @@
-/** Handlers of operators, trusts and log-ins. */
+/** Handlers of trusts and log-ins. */
 import type { Operations } from '../../api/operations.js';
 import { unavailable } from '../../core/refusal.js';
 import type { Handlers } from './endpoints.js';
 
-type OperatorOperation = 'createOperator' | 'listOperators' | 'readOperator' | 'updateOperator' | 'deactivateOperator';
 type TrustOperation = 'createTrust' | 'listTrusts' | 'readTrust' | 'updateTrust' | 'deleteTrust';
 type LoginOperation = 'readLogin' | 'beginWebLogin' | 'finishWebLogin' | 'beginDeviceLogin' | 'finishDeviceLogin';
 
 const missing = () => Promise.reject(unavailable());
-
-export const operatorHandlers = (): Handlers<Pick<Operations, OperatorOperation>> => ({
-  createOperator: missing,
-  listOperators: missing,
-  readOperator: missing,
-  updateOperator: missing,
-  deactivateOperator: missing,
-});
 
 export const trustHandlers = (): Handlers<Pick<Operations, TrustOperation>> => ({
   createTrust: missing,

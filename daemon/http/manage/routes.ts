@@ -3,20 +3,17 @@ import type { Live } from '../../../config/settings.js';
 import { type MigrationReport, wireMigrations } from '../../api/migrations.js';
 import { type Operations, operations } from '../../api/operations.js';
 import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
-import type { FailedAttempts } from '../../core/failed-attempts.js';
 import type { AuditLog } from '../../core/audit-log.js';
 import type { CacheManager } from '../../core/cache/cache-manager.js';
 import type { Clock, EventBus, RecordStore } from '../../core/ports.js';
-import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refusal.js';
+import { orUnavailable, Refusal } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
-import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import type { Incidents } from '../../core/incidents.js';
 import type { TopReports } from '../../core/top.js';
 import type { UsageStatistics } from '../../core/usage.js';
 import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/timing.js';
 import type { Locals } from './caller.js';
-import { type AddressOf, bearerOf, constantTimeMatcher } from '../client-identity.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { type Handlers, serve } from './endpoints.js';
 import { eventFeed, eventPage } from './event-feed.js';
@@ -34,29 +31,23 @@ import {
   wirePage,
   wirePurged,
   wireSelf,
-  wireSession,
   wireStatus,
   wireToken,
 } from './wire.js';
 import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
-import { loginHandlers, operatorHandlers, trustHandlers } from './access.js';
+import { loginHandlers, trustHandlers } from './access.js';
+import { authenticate, type AuthenticationOptions } from './authenticate.js';
 import { idOf, isId, notFound } from './ids.js';
 import { batchHandlers, type BatchOptions } from './batches.js';
 import { priceHandlers, type PriceOptions } from './prices.js';
+import { operatorHandlers, type OperatorOptions } from './operators.js';
 import { projectHandlers, type ProjectOptions } from './projects.js';
+import { sessionHandlers, type SessionOptions } from './sessions.js';
 
-export interface LoginOptions {
-  sessions: AdminSessions;
-  attempts: Pick<FailedAttempts, 'refuse'>;
-}
-
-export interface ManageOptions extends ProjectOptions, BatchOptions, PriceOptions {
-  managementToken: string;
-  attempts: Pick<FailedAttempts, 'refuse'>;
-  logIns: LoginOptions;
-  addressOf: AddressOf;
+export interface ManageOptions
+  extends AuthenticationOptions, OperatorOptions, SessionOptions, ProjectOptions, BatchOptions, PriceOptions {
   cacheManager: CacheManager;
   /** Whether a target belongs to the proxy, so that its responses may be cached. */
   isForwarded: (target: string) => boolean;
@@ -105,7 +96,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...sessionHandlers(options),
     ...eventHandlers(options),
     readStatus: async () => wireStatus(await options.status()),
-    ...operatorHandlers(),
+    ...operatorHandlers(options),
     ...trustHandlers(),
     ...loginHandlers(),
     readSelf: ({ authority }) => Promise.resolve(wireSelf(authority)),
@@ -159,26 +150,6 @@ function crossOrigin({ live }: ManageOptions): RequestHandler {
     const cors = corsFields(live.current, req);
     (res.locals as Locals).cors = cors;
     res.set(cors);
-    next();
-  };
-}
-
-function authenticate({ managementToken, attempts, addressOf }: ManageOptions): RequestHandler {
-  const isManagementToken = constantTimeMatcher(managementToken);
-  return (req, res, next) => {
-    const { requestId } = res.locals as Locals;
-    const clientIp = addressOf(req.socket, req.get('x-forwarded-for'));
-    (res.locals as Locals).clientIp = clientIp;
-    // Node silently keeps the first of two; a proxy in front may use the other one.
-    const given = req.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'authorization');
-    if (given.length > 1) throw new Refusal('invalid_request', 'the request has more than one Authorization header');
-    const authorization = req.get('authorization');
-    // Not a failed attempt: many clients send the first request without a credential.
-    if (authorization === undefined) throw managementTokenRefused();
-    const presented = bearerOf(authorization);
-    if (presented === null || !isManagementToken(presented)) {
-      throw attempts.refuse(clientIp, requestId);
-    }
     next();
   };
 }
@@ -325,24 +296,5 @@ function migrationHandlers({
       await registry.recordMigrations(pending, caller);
       return wireMigrations(report);
     },
-  };
-}
-
-function sessionHandlers({
-  managementToken,
-  logIns: { sessions, attempts },
-}: ManageOptions): Handlers<Pick<Operations, 'logIn' | 'readSession' | 'logOut'>> {
-  const isManagementToken = constantTimeMatcher(managementToken);
-  return {
-    logIn: async ({ body, caller }) => {
-      // Before any await, as for the header: guesses must not cost more here than there.
-      if (!isManagementToken(body.token)) throw attempts.refuse(caller.clientIp, caller.requestId);
-      return wireSession(await sessions.begin(caller));
-    },
-
-    readSession: async (request) => wireSession(await sessions.session(idOf(request, 'session'))),
-
-    logOut: async (request) =>
-      wireSession(await sessions.end(idOf(request, 'session'), request.caller, request.expectMatch)),
   };
 }

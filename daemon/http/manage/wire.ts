@@ -28,7 +28,7 @@ import type { FollowFilter } from '../../core/audit-log.js';
 import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownProject, type ShownToken, type TokenDraft } from '../../core/registry.js';
-import type { AdminSession } from '../../core/admin-sessions.js';
+import type { ShownSession } from '../../core/sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../request-head.js';
@@ -89,7 +89,7 @@ export const wireSelf = (authority: Authority | null): WireSelf => ({
   ceilings: authority?.ceilings ?? null,
   expires_at: authority?.expiresAtMs ? new Date(authority.expiresAtMs).toISOString() : null,
 });
-export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
+export const wireSession: (session: ShownSession) => WireSession = wired(schemas.session);
 export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
 
 /** The policies in a request; what it does not name is undefined. Equal budgets are equal texts. */

@@ -17,6 +17,7 @@ import {
 } from '../../core/ports.js';
 import { NOT_REVOKED, type Policies, type Project, type Revocation } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
+import { SqlAccess, SqlAccessChanges } from './access.js';
 import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
@@ -41,6 +42,7 @@ import { lockedToken, tokenByDigest, tokenById } from './tokens.js';
 import type { ListTotals } from './lists.js';
 
 export class SqlRecords implements RecordStore {
+  readonly access: SqlAccess;
   readonly #database: Database;
   readonly #box: SecretBox;
   readonly #totals: ListTotals | null;
@@ -56,6 +58,7 @@ export class SqlRecords implements RecordStore {
     figures: FiguresOfPages | null = null,
     afterChange?: () => Promise<void>,
   ) {
+    this.access = new SqlAccess(database);
     this.#database = database;
     this.#box = box;
     this.#totals = totals;
@@ -143,12 +146,14 @@ export class SqlRecords implements RecordStore {
 }
 
 class SqlChangeTransaction implements ChangeTransaction {
+  readonly access: SqlAccessChanges;
   readonly #tx: SqlTransaction;
   readonly #box: SecretBox;
   readonly records: CommittedRecord[] = [];
   readonly changes: CommittedChange[] = [];
 
   constructor(tx: SqlTransaction, box: SecretBox) {
+    this.access = new SqlAccessChanges(tx);
     this.#tx = tx;
     this.#box = box;
   }

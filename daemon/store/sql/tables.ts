@@ -3,8 +3,8 @@
  * written. A missing or duplicate declaration does not compile or fails a test (test/store/sql-stores.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
-import type { AuditActor, BudgetPeriod } from '../../api/vocabulary.js';
-import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
+import type { AuditActor, BudgetPeriod, Ceilings, Role } from '../../api/vocabulary.js';
+import type { CommittedChange, NumberedRecord, Operator, Session, UsageCounts, UsageHour } from '../../core/ports.js';
 import type { PurseCounts, PurseRow } from '../../core/budget/counts.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
@@ -102,6 +102,47 @@ export const TOKENS = new Table('tokens', {
 /** For `tokens t`. */
 export const TOKEN = columnList(token, 't');
 export type TokenColumns = RowOf<typeof TOKENS.columns>;
+
+// ---- operators and sessions
+
+const operator = {
+  id: text('id'),
+  name: text('name'),
+  obfuscated: text('obfuscated'),
+  role: enumText<Role, 'role'>('role'),
+  projects: nullable(json<string[], 'projects'>('projects')),
+  ceilings: nullable(json<Ceilings, 'ceilings'>('ceilings')),
+  isActive: flag('is_active'),
+  expiresAtMs: nullable(number('expires_at')),
+  createdAtMs: number('created_at'),
+  updatedAtMs: number('updated_at'),
+  lastUsedAtMs: nullable(number('last_used_at')),
+} satisfies ColumnsOf<Operator>;
+
+/** SHA-256 of the secret, in hex. */
+export const OPERATORS = new Table('operators', { ...operator, digest: text('digest') });
+export const OPERATOR = columnList(operator);
+export type OperatorColumns = RowOf<typeof operator>;
+
+const session = {
+  id: text('id'),
+  frontEnd: enumText('front_end'),
+  actor: enumText('actor'),
+  name: nullAs('', text('name')),
+  operatorId: nullable(text('operator_id')),
+  role: nullable(enumText<Role, 'role'>('role')),
+  projects: nullable(json<string[], 'projects'>('projects')),
+  ceilings: nullable(json<Ceilings, 'ceilings'>('ceilings')),
+  mapping: nullable(text('mapping')),
+  begunAtMs: number('begun_at'),
+  expiresAtMs: number('expires_at'),
+  endedAtMs: nullable(number('ended_at')),
+} satisfies ColumnsOf<Session>;
+
+/** SHA-256 of the secret, in hex; null for a session without one. */
+export const SESSIONS = new Table('sessions', { ...session, digest: nullable(text('digest')) });
+export const SESSION = columnList(session);
+export type SessionColumns = RowOf<typeof session>;
 
 // ---- records of changes
 
