@@ -2,6 +2,7 @@
 import * as forms from '../state/forms.js';
 import * as overview from '../state/overview.js';
 import { whyNoChange } from '../state/state.js';
+import { ACCESS_BINDINGS } from './access.js';
 import { named, type NamedBinding } from './binding.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
 import { FEED_BINDINGS, showEvents } from './feeds.js';
@@ -31,6 +32,7 @@ const CACHE_BINDINGS = named('cache', [
     on: ['cache'],
     label: 'purge',
     meaning: 'remove cached responses, after showing how many',
+    needs: 'purgeCache',
     footer: 1,
     whyDisabled: (state) =>
       state.cache.cache?.backend === 'off' ? 'The cache is off (HTTP_CACHE_ENABLED)' : whyNoChange(state),
@@ -45,6 +47,7 @@ export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...FEED_BINDINGS,
   ...CACHE_BINDINGS,
   ...TOP_BINDINGS,
+  ...ACCESS_BINDINGS,
   ...MOVING_BINDINGS,
   ...VIEW_BINDINGS,
   ...EVERYWHERE_BINDINGS,

@@ -72,6 +72,7 @@ export const TOP_BINDINGS = named('top', [
     on: ['top'],
     label: 'live events',
     meaning: 'show the requests of the row as they occur',
+    needs: 'listEvents',
     whyDisabled: noRow,
     run: onRow((state, row) => showEvents(state, eventsOf(state, row))),
   },

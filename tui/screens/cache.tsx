@@ -1,6 +1,6 @@
 /** The cache screen. */
 import type { WireCache } from '../../daemon/api/contract.js';
-import { keyOf } from '../keys/press.js';
+import { keyOf, offers } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/columns.js';
 import { bytes, exact } from '../../daemon/api/formats.js';
@@ -49,8 +49,12 @@ function linesOf(state: State, { backend, entries, bytes: size, hits, misses }: 
     fact('entries', strip(text(exact(entries), 'strong'), `, ${bytes(size)}`), NAME_COLUMNS),
     fact('hits', strip(bar(share, width, 'good'), `  ${percent(share)}`), NAME_COLUMNS),
     fact('', `${exact(hits)} of ${exact(asked)} cacheable requests`, NAME_COLUMNS),
-    [],
-    strip(key(keyOf(state, 'cache.purge')), ' purges one URL, one project, or everything.'),
-    strip('  You see how many responses it removes before you confirm.'),
+    ...(offers(state, 'cache.purge')
+      ? [
+          [],
+          strip(key(keyOf(state, 'cache.purge')), ' purges one URL, one project, or everything.'),
+          strip('  You see how many responses it removes before you confirm.'),
+        ]
+      : []),
   ];
 }

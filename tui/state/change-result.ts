@@ -98,6 +98,9 @@ const DONE: Record<ChangeRequest['what'], string> = {
   'update-project': 'Changed',
   'revoke-all': 'Revoked',
   purge: 'Purged',
+  'create-operator': 'Created operator',
+  'activate-operator': 'Activated operator',
+  'deactivate-operator': 'Deactivated operator',
   undo: 'Undone',
 };
 
@@ -131,7 +134,7 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       return `${word} ${counted(done, 'token')} again${left > 0 ? `; ${left.toLocaleString('en')} not issued` : ''}.`;
     }
     case 'create-token':
-      return `${word} ${outcome.created?.token.name ?? 'a token'}.`;
+      return `${word} ${outcome.created?.of.is === 'token' ? (outcome.created.of.token.name ?? 'a token') : 'a token'}.`;
     case 'update-token':
       return `${word} what ${nameOf(change.token)} ${policyVerb(change.body)}.`;
     case 'create-project':
@@ -142,6 +145,12 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       return `${word} ${counted(done, 'token')} of ${nameOf(change.project)}.`;
     case 'purge':
       return `${word} ${counted(done, 'cached response')}.`;
+    case 'create-operator':
+      return `${word} ${change.body.name}.`;
+    case 'activate-operator':
+      return `${word} ${nameOf(change.operator)}.`;
+    case 'deactivate-operator':
+      return `${word} ${nameOf(change.operator)}. Revoked ${counted(outcome.revoked ?? 0, 'token')}.`;
     case 'undo':
       return undoMessage(change, outcome);
   }

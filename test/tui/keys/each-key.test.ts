@@ -3,13 +3,15 @@ import { labelOf } from '../../../tui/keys/binding.js';
 import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, view } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
-import { DENIED, project, record, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
+import { DENIED, operator, project, record, SimulatedDaemon, token, trust, UNREACHABLE } from '../simulated.js';
 
 const full = () => {
   const daemon = new SimulatedDaemon({
     tokens: [token(0), token(1, { is_active: false }), token(2, { state: 'expired' })],
     projects: [project('web'), project('off', { is_active: false })],
   });
+  daemon.operators = [operator('ana'), operator('gone', { is_active: false })];
+  daemon.trusts = [trust('gha')];
   daemon.records = Array.from({ length: 400 }, (_, index) => record(index));
   daemon.contexts = [
     { name: 'here', server: 'x', isCurrent: true, isProtected: false, isReadonly: false, color: null },
@@ -59,6 +61,12 @@ const WAYS: Record<string, readonly string[]> = {
   cache: ['5'],
   events: ['6'],
   top: ['7'],
+  operators: ['O'],
+  operator: ['O', 'enter'],
+  'the form of an operator': ['O', 'n'],
+  'the deactivation of an operator': ['O', 'd'],
+  trusts: ['T'],
+  trust: ['T', 'enter'],
   'top models': ['7', 'm'],
   'a dialog': ['2', 'x'],
   'the form of a token': ['2', 'n'],

@@ -265,7 +265,7 @@ const HOSTILE_SETTING: Setting = {
   audit: HOSTILE.map((words, number) =>
     record(number, {
       action: words as 'token.use',
-      actor: words as 'cli',
+      actor: words,
       outcome: 'error',
       token_id: words,
       project_id: words,
@@ -317,7 +317,12 @@ export function withSecret(scene: ScreenFixture): ScreenFixture {
   return scene.act({
     on: 'changed',
     change: { what: 'create-token', body: { project_id: made.project_id } },
-    outcome: { done: 1, doneIds: [], failures: [], created: { token: made, secret: new Secret(SECRET) } },
+    outcome: {
+      done: 1,
+      doneIds: [],
+      failures: [],
+      created: { of: { is: 'token', token: made }, secret: new Secret(SECRET) },
+    },
   });
 }
 
