@@ -24,7 +24,10 @@ const everybody = (extent: Extent): Grant => ({
 export const PERMISSIONS = {
   /** About the caller or this API. */
   'know the API': everybody('all'),
-  'read projects': everybody('projects'),
+  /** The figures of all requests are only for callers who may see all projects. */
+  'read the status': { ...everybody('projects'), issuer: 'own' },
+  /** With the figures of what one may see. */
+  'read projects': { ...everybody('projects'), issuer: 'own' },
   'change projects': { admin: 'projects' },
   'create projects': { admin: 'instance' },
   'read tokens': { ...everybody('projects'), issuer: 'own' },
@@ -36,7 +39,7 @@ export const PERMISSIONS = {
   'read the audit log': { auditor: 'projects', admin: 'projects' },
   'read events': { auditor: 'projects', admin: 'projects' },
   'undo changes': { operator: 'projects', admin: 'projects' },
-  'read the cache': { operator: 'all', admin: 'all' },
+  'read the cache': { operator: 'instance', admin: 'instance' },
   'purge the cache': { operator: 'projects', admin: 'projects' },
   'read migrations': { admin: 'all' },
   'apply migrations': { admin: 'instance' },

@@ -1,5 +1,6 @@
 /** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
 import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
+import type { Scope } from '../core/ports.js';
 import type { StatusReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-identity.js';
 import { EventStreams } from '../http/manage/event-streams.js';
@@ -22,7 +23,7 @@ export interface Management {
   attempts: FailedAttempts;
   logInAttempts: FailedAttempts;
   streams: EventStreams;
-  status: () => Promise<StatusReport>;
+  status: (scope?: Scope) => Promise<StatusReport>;
   /** The server of /v1. It does not listen yet. */
   server: HttpServer;
   /** The server of /manage, if it is not `server`. */

@@ -2,6 +2,7 @@
 import { adminUi } from '../admin/mount.js';
 import type { FailedAttempts } from '../core/failed-attempts.js';
 import { Operators } from '../core/operators.js';
+import type { Scope } from '../core/ports.js';
 import { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { EventStreams } from '../http/manage/event-streams.js';
@@ -20,7 +21,7 @@ export type OperatorsParts = Pick<AppOptions, 'manage' | 'admin' | 'metrics'>;
 /** What they need of other parts. */
 export interface OperatorsNeeds {
   streams: EventStreams;
-  status: () => Promise<StatusReport>;
+  status: (scope?: Scope) => Promise<StatusReport>;
   attempts: FailedAttempts;
   logInAttempts: FailedAttempts;
 }

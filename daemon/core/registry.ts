@@ -4,7 +4,7 @@ import type { Admission } from './admission.js';
 import { Changes } from './changes.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
-import type { Authority } from './authority.js';
+import { type Authority, hasProject, isInScope, projectsWithin } from './authority.js';
 import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
 import type {
   Change,
@@ -17,6 +17,7 @@ import type {
   ProjectFigures,
   ProjectFilter,
   RecordStore,
+  Scope,
   StoredUpstream,
   TokenFilter,
   TokenRow,
@@ -60,7 +61,7 @@ export interface TokenDraft extends TokenTerms, Policies {
 }
 
 /** Who issues a token; null: the holder of the management token. */
-export type Issuer = Pick<Authority, 'actor' | 'name' | 'ceilings'> | null;
+export type Issuer = Pick<Authority, 'actor' | 'name' | 'ceilings' | 'projects'> | null;
 
 export interface RegistryOptions {
   /** Origin of UPSTREAM_BASE_URL. */
@@ -160,11 +161,12 @@ export class Registry {
     id: string,
     changes: ProjectChanges,
     caller: Caller,
+    scope: Scope,
     expect?: Expectation<Project>,
   ): Promise<ShownProject> {
     const attempt = { action: 'project.update', projectId: id } as const;
     const updated = await this.#change(attempt, caller, async (tx) => {
-      const before = await tx.lockProject(id);
+      const before = hasProject(scope, id) ? await tx.lockProject(id) : null;
       if (!before) throw projectNotFound();
       await expect?.(before, tx);
       const after = applied(before, changes, this.#clock.now());
@@ -178,7 +180,7 @@ export class Registry {
     });
     const { upstreamKey, upstreamBaseUrl } = changes;
     if (upstreamKey !== undefined || upstreamBaseUrl !== undefined) this.#onUpstreamChanged(id);
-    return this.#withFigures(updated);
+    return this.#withFigures(updated, scope);
   }
 
   #originOf({ upstreamBaseUrl }: Project): string {
@@ -196,40 +198,53 @@ export class Registry {
     await this.#audit.recordRefusal({ action, projectId, details }, caller, message);
   }
 
-  async project(id: string): Promise<ShownProject> {
-    const project = await orUnavailable(this.#store.project(id));
+  async project(id: string, scope: Scope): Promise<ShownProject> {
+    const project = await this.projectBefore(id, scope);
     if (!project) throw projectNotFound();
-    const purses = await this.#purses([id]);
-    return this.#withFigures({ ...project, spent: this.#spent(purses.get(id), project) });
+    const [spent] = await this.#spentOf([project], scope);
+    return this.#withFigures({ ...project, spent: spent ?? this.#spent(undefined, project) }, scope);
   }
 
   /** What a change would begin with. @returns null if there is no such project. */
-  projectBefore(id: string): Promise<Project | null> {
-    return orUnavailable(this.#store.project(id));
+  async projectBefore(id: string, scope: Scope): Promise<Project | null> {
+    return hasProject(scope, id) ? orUnavailable(this.#store.project(id)) : null;
   }
 
   /** The upstream with its key, to check it with the provider. */
-  async storedUpstream(id: string): Promise<StoredUpstream> {
-    const upstream = await orUnavailable(this.#store.upstream(id));
+  async storedUpstream(id: string, scope: Scope): Promise<StoredUpstream> {
+    const upstream = hasProject(scope, id) ? await orUnavailable(this.#store.upstream(id)) : null;
     if (!upstream) throw projectNotFound();
     return upstream;
   }
 
-  async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {
-    const found = await orUnavailable(this.#store.projects(filter, page));
+  /** With the figures of what is in scope. */
+  async projects(filter: ProjectFilter, page: PageRequest, scope: Scope): Promise<PageOf<ShownProject>> {
+    const found = await orUnavailable(this.#store.projects({ ...filter, ids: scope.projects ?? undefined }, page));
     const ids = found.rows.map(({ id }) => id);
-    const [figures, purses] = await Promise.all([
-      orUnavailable(this.#store.projectFigures(ids, this.#clock.now())),
-      this.#purses(ids),
+    const [figures, spent] = await Promise.all([
+      orUnavailable(this.#store.projectFigures(ids, this.#clock.now(), scope.issuedBy)),
+      this.#spentOf(found.rows, scope),
     ]);
     return {
       ...found,
-      rows: found.rows.map((project) => ({
+      rows: found.rows.map((project, n) => ({
         ...project,
         ...(figures.get(project.id) ?? UNUSED_PROJECT),
-        spent: this.#spent(purses.get(project.id), project),
+        spent: spent[n] ?? this.#spent(undefined, project),
       })),
     };
+  }
+
+  /** What the tokens in scope have spent in each project. */
+  async #spentOf(projects: readonly Project[], { issuedBy }: Scope): Promise<Spent[]> {
+    const now = this.#clock.now();
+    if (issuedBy === null) {
+      const purses = await this.#purses(projects.map(({ id }) => id));
+      return projects.map((project) => this.#spent(purses.get(project.id), project));
+    }
+    const purses = await orUnavailable(this.#store.pursesOfIssuer(issuedBy, now));
+    // Without what is not settled yet, which is counted for the whole project.
+    return projects.map((project) => spentIn(purses.get(project.id), undefined, project, now));
   }
 
   /** Including what is not settled yet. */
@@ -241,8 +256,8 @@ export class Registry {
     return spentIn(purse, this.#admission.purses.known(of.id), of, this.#clock.now());
   }
 
-  async #withFigures(project: Project & { spent: Spent }): Promise<ShownProject> {
-    const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now()));
+  async #withFigures(project: Project & { spent: Spent }, { issuedBy }: Scope): Promise<ShownProject> {
+    const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now(), issuedBy));
     return { ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) };
   }
 
@@ -298,7 +313,8 @@ export class Registry {
     } as const;
     const digest = digestOf(secret);
     const projectName = await this.#change(attempt, caller, async (tx) => {
-      const project = await tx.lockProject(terms.projectId);
+      const isInSight = hasProject({ projects: issuer?.projects ?? null }, terms.projectId);
+      const project = isInSight ? await tx.lockProject(terms.projectId) : null;
       if (!project) throw projectNotFound();
       if (!project.isActive) {
         throw new Refusal('token_for_inactive_project', 'cannot generate tokens for inactive project');
@@ -315,12 +331,12 @@ export class Registry {
     return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active', spent }, secret };
   }
 
-  revokeToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
-    return this.updateToken(id, { isActive: false }, caller, expect);
+  revokeToken(id: string, caller: Caller, scope: Scope, expect?: Expectation<Token>): Promise<ShownToken> {
+    return this.updateToken(id, { isActive: false }, caller, scope, expect);
   }
 
-  reactivateToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
-    return this.updateToken(id, { isActive: true }, caller, expect);
+  reactivateToken(id: string, caller: Caller, scope: Scope, expect?: Expectation<Token>): Promise<ShownToken> {
+    return this.updateToken(id, { isActive: true }, caller, scope, expect);
   }
 
   /**
@@ -332,6 +348,7 @@ export class Registry {
     id: string,
     { isActive, ...policies }: TokenChanges,
     caller: Caller,
+    scope: Scope,
     expect?: Expectation<Token>,
   ): Promise<ShownToken> {
     const [action, kind] = TOKEN_CHANGES[isActive === undefined ? 'update' : isActive ? 'reactivate' : 'revoke'];
@@ -340,7 +357,7 @@ export class Registry {
       // So that a revocation of all tokens of the project is either before the reactivation or after it.
       if (isActive) await tx.lockProjectOf(id);
       const found = await tx.lockToken(id);
-      if (!found) throw tokenNotFound();
+      if (!found || !isInScope(scope, found.token)) throw tokenNotFound();
       const { token } = found;
       await expect?.(token, tx);
       const details: Record<string, unknown> = isActive === undefined ? {} : { is_active: [token.isActive, isActive] };
@@ -371,25 +388,28 @@ export class Registry {
   }
 
   /** @returns the number of tokens revoked. */
-  async revokeTokensOf(projectId: string, caller: Caller): Promise<number> {
+  async revokeTokensOf(projectId: string, caller: Caller, scope: Scope): Promise<number> {
     const attempt = { action: 'token.revoke_all', projectId } as const;
     return this.#change(attempt, caller, async (tx) => {
-      if (!(await tx.lockProject(projectId))) throw projectNotFound();
+      if (!hasProject(scope, projectId) || !(await tx.lockProject(projectId))) throw projectNotFound();
       const count = await tx.revokeTokensOf(projectId, this.#revocationBy(caller));
       return { value: count, change: change('tokens.revoked', projectId), audit: { ...attempt, count } };
     });
   }
 
-  async token(id: string): Promise<ShownToken> {
-    return this.#found(() => this.#store.token(id));
+  async token(id: string, scope: Scope): Promise<ShownToken> {
+    return this.#found(() => this.#store.token(id), scope);
   }
 
-  async tokenOfSecret(secret: string): Promise<ShownToken> {
+  async tokenOfSecret(secret: string, scope: Scope): Promise<ShownToken> {
     if (!isWellFormedSecret(secret)) throw tokenNotFound();
-    return this.#found(() => this.#store.tokenByDigest(digestOf(secret)));
+    return this.#found(() => this.#store.tokenByDigest(digestOf(secret)), scope);
   }
 
-  async tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest): Promise<PageOf<ShownToken>> {
+  async tokens(asked: TokenFilter, sort: TokenSort, page: PageRequest, scope: Scope): Promise<PageOf<ShownToken>> {
+    const projects = projectsWithin(scope, asked.projects);
+    if (projects === null) return { rows: [], next: null, total: 0 };
+    const filter = { ...asked, projects, issuedBy: scope.issuedBy ?? undefined };
     const read = async () => {
       const found = await this.#store.tokens(filter, sort, page, this.#clock.now());
       return { found, purses: await this.#store.purses(found.rows.map(({ token }) => token.id)) };
@@ -398,10 +418,10 @@ export class Registry {
     return { ...found, rows: found.rows.map((row) => this.#shown(row, purses.get(row.token.id))) };
   }
 
-  async #found(find: () => Promise<TokenRow | null>): Promise<ShownToken> {
+  async #found(find: () => Promise<TokenRow | null>, scope: Scope): Promise<ShownToken> {
     const read = async () => {
       const row = await find();
-      return row && { row, purses: await this.#store.purses([row.token.id]) };
+      return row && isInScope(scope, row.token) && { row, purses: await this.#store.purses([row.token.id]) };
     };
     const found = await orUnavailable(this.#admission.readBetweenTicks(read));
     if (!found) throw tokenNotFound();

@@ -122,7 +122,7 @@ function progress({ words, done, of }: NonNullable<State['progress']>, isStoppab
 
 function traffic({ overview: { status }, connection: { is }, size }: State): Strip {
   // Leave the room for the error.
-  if (!status || is !== 'live') return [];
+  if (!status?.requests || is !== 'live') return [];
   const { per_second: perSecond, errors_per_second: errors } = status.requests;
   return strip(
     text('req ', 'faint'),

@@ -1,4 +1,5 @@
-/** Ports that all of the core uses: clock, log, pages of lists, and errors of the database. */
+/** Ports that all of the core uses: clock, log, pages of lists, scopes, and errors of the database. */
+import type { AuditActor } from '../../api/vocabulary.js';
 
 export interface Clock {
   /** Wall time in ms since the epoch, for expiry and time stamps. */
@@ -11,6 +12,14 @@ export interface Clock {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type Log = Record<LogLevel, (message: string, fields?: object) => void>;
+
+/** What one request may concern. What is outside of it does not exist for the caller. */
+export interface Scope {
+  /** IDs; null: all projects. */
+  projects: readonly string[] | null;
+  /** Only tokens that this actor has issued; null: by anybody. */
+  issuedBy: AuditActor | null;
+}
 
 /** The database cannot be reached, is full, locked or not migrated. Carries no bind values. */
 export class StoreUnavailable extends Error {

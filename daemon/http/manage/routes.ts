@@ -5,7 +5,8 @@ import { type Operations, operations } from '../../api/operations.js';
 import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import type { AuditLog } from '../../core/audit-log.js';
 import type { CacheManager } from '../../core/cache/cache-manager.js';
-import type { Clock, EventBus, RecordStore } from '../../core/ports.js';
+import { isEverything, scopeFor } from '../../core/authority.js';
+import type { Clock, EventBus, RecordStore, Scope } from '../../core/ports.js';
 import { orUnavailable, Refusal } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
 import type { StatusReport } from '../../core/status.js';
@@ -67,7 +68,8 @@ export interface ManageOptions
   streams: EventStreams;
   /** Null if no events are published. */
   bus: EventBus | null;
-  status: () => Promise<StatusReport>;
+  /** @param scope of its counts of projects and tokens. */
+  status: (scope: Scope) => Promise<StatusReport>;
   /**
    * Resolves when all processes of this daemon have handed over and written their counts, and before a change when all that do not respond have ended;
    * null if it is one process.
@@ -95,7 +97,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...migrationHandlers(options),
     ...sessionHandlers(options),
     ...eventHandlers(options),
-    readStatus: async () => wireStatus(await options.status()),
+    readStatus: async ({ scope }) => wireStatus(await options.status(scope), isEverything(scope)),
     ...operatorHandlers(options),
     ...trustHandlers(),
     ...loginHandlers(),
@@ -158,24 +160,25 @@ type TokenOperation = 'createToken' | 'listTokens' | 'lookUpToken' | 'readToken'
 
 function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOperation>> {
   return {
-    createToken: async ({ body, caller, authority }) => {
-      const like = body.like === undefined ? null : await registry.token(idOf({ id: body.like }, 'token'));
+    createToken: async ({ body, caller, authority, scope }) => {
+      // Only what the caller may see: the terms of another token are in the response.
+      const like = body.like === undefined ? null : await registry.token(idOf({ id: body.like }, 'token'), scope);
       const draft = tokenDraft(body, like);
       if (!isId(draft.projectId)) throw notFound('project');
       const { token, secret } = await registry.issueToken(draft, caller, authority);
       return { ...wireToken(token), token: secret };
     },
 
-    listTokens: async ({ query }, page) =>
-      wirePage(await registry.tokens(tokenFilter(query), tokenSort(query.sort), page), wireToken),
+    listTokens: async ({ query, scope }, page) =>
+      wirePage(await registry.tokens(tokenFilter(query), tokenSort(query.sort), page, scope), wireToken),
 
-    lookUpToken: async ({ body }) => wireToken(await registry.tokenOfSecret(body.token)),
+    lookUpToken: async ({ body, scope }) => wireToken(await registry.tokenOfSecret(body.token, scope)),
 
-    readToken: async (request) => wireToken(await registry.token(idOf(request, 'token'))),
+    readToken: async (request) => wireToken(await registry.token(idOf(request, 'token'), request.scope)),
 
     updateToken: async (request) => {
       const id = idOf(request, 'token');
-      const { body, caller, expectMatch } = request;
+      const { body, caller, authority, expectMatch } = request;
       const changes = { isActive: body.is_active, ...policiesIn(body) };
       if (Object.values(changes).every((value) => value === undefined)) {
         throw new Refusal(
@@ -183,11 +186,15 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
           'nothing to change: give at least one of is_active, allow, limits and budget',
         );
       }
-      return wireToken(await registry.updateToken(id, changes, caller, expectMatch));
+      // Who may revoke tokens may not do more with them: all else could lift what the token was issued with.
+      const isRevocation = body.is_active === false && Object.keys(body).length === 1;
+      const scope = isRevocation ? request.scope : scopeFor(authority, 'change tokens');
+      return wireToken(await registry.updateToken(id, changes, caller, scope, expectMatch));
     },
 
     revokeToken: async (request) => {
-      await registry.revokeToken(idOf(request, 'token'), request.caller, request.expectMatch);
+      const { caller, scope, expectMatch } = request;
+      await registry.revokeToken(idOf(request, 'token'), caller, scope, expectMatch);
       return { message: 'token revoked' };
     },
   };
@@ -200,12 +207,12 @@ function cacheHandlers({
   return {
     readCache: () => cacheManager.report(),
 
-    purgeCache: async ({ body, caller }) => {
+    purgeCache: async ({ body, caller, scope }) => {
       const selection = purgeSelection(body, isForwarded);
       if (selection.kind === 'project' && !isId(selection.projectId)) throw notFound('project');
       const isDryRun = body.dry_run === true;
       return wirePurged(
-        await (isDryRun ? cacheManager.previewPurge(selection) : cacheManager.purge(selection, caller)),
+        await (isDryRun ? cacheManager.previewPurge(selection, scope) : cacheManager.purge(selection, caller, scope)),
         isDryRun,
       );
     },
@@ -217,19 +224,19 @@ function auditHandlers({
   clock,
 }: ManageOptions): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
   return {
-    listAudit: async ({ query }, page) =>
-      wirePage(await auditLog.records(auditFilter(query, clock.now()), page), wireAuditRecord),
+    listAudit: async ({ query, scope }, page) =>
+      wirePage(await auditLog.records(auditFilter(query, clock.now()), page, scope), wireAuditRecord),
 
-    followAudit: async ({ query, lastEventId }) => {
+    followAudit: async ({ query, lastEventId, scope }) => {
       const after = lastEventId === null ? await auditLog.last() : numberOf(lastEventId);
       return async function* (signal) {
-        for await (const records of auditLog.follow(after, followFilter(query), signal)) {
+        for await (const records of auditLog.follow(after, followFilter(query), signal, scope)) {
           yield records.map((record) => ({ id: String(record.seq), data: JSON.stringify(wireAuditRecord(record)) }));
         }
       };
     },
 
-    readAuditRecord: async (request) => wireAuditRecord(await auditLog.record(idOf(request, 'record'))),
+    readAuditRecord: async (request) => wireAuditRecord(await auditLog.record(idOf(request, 'record'), request.scope)),
   };
 }
 
@@ -241,9 +248,9 @@ function numberOf(lastEventId: string): number {
 function eventHandlers({ bus, clock }: ManageOptions): Handlers<Pick<Operations, 'listEvents' | 'streamEvents'>> {
   return {
     // `async`, so that a refusal rejects the promise, as in the other handlers.
-    listEvents: async ({ query }, page) => eventPage(bus, query, page, clock.now()),
+    listEvents: async ({ query, scope }, page) => eventPage(bus, query, page, clock.now(), scope),
     // eslint-disable-next-line @typescript-eslint/require-await
-    streamEvents: async ({ query, lastEventId }) => eventFeed(bus, query, lastEventId, clock.now()),
+    streamEvents: async ({ query, lastEventId, scope }) => eventFeed(bus, query, lastEventId, clock.now(), scope),
   };
 }
 
@@ -255,16 +262,16 @@ function usageHandlers({
   clock,
 }: ManageOptions): Handlers<Pick<Operations, 'readUsage' | 'readTop' | 'readIncidents'>> {
   return {
-    readUsage: async ({ query }) => {
-      const lines = await usage.report(usageQuery(query, clock.now()));
+    readUsage: async ({ query, scope }) => {
+      const lines = await usage.report(usageQuery(query, clock.now()), scope);
       const ids = (of: 'tokenId' | 'projectId') => new Set(lines.flatMap((line) => line[of] ?? []));
       const named = await orUnavailable(names(ids('tokenId'), ids('projectId')));
       return lines.map((line) => wireUsageLine(line, named));
     },
 
-    readTop: async ({ query }) => {
+    readTop: async ({ query, scope }) => {
       const asked = topQuery(query);
-      const report = await top.report(asked);
+      const report = await top.report(asked, scope);
       const tokenIds = report.groups.flatMap(({ tokenId }) => tokenId ?? []);
       const named = await orUnavailable(
         names(
@@ -275,8 +282,8 @@ function usageHandlers({
       return wireTop(asked, report, named);
     },
 
-    readIncidents: async () => {
-      const report = await incidents.report();
+    readIncidents: async ({ scope }) => {
+      const report = await incidents.report(scope);
       const ids = (of: 'tokenId' | 'projectId') => report.incidents.flatMap((incident) => incident[of] ?? []);
       return wireIncidents(report, await orUnavailable(names(ids('tokenId'), ids('projectId'))));
     },

@@ -233,8 +233,10 @@ export function wirePurged({ count, isCacheOff }: PurgeResult, isDryRun: boolean
   return { message: isCacheOff ? `${what}: the cache is off` : what, purged_count: count };
 }
 
-export function wireStatus(report: StatusReport): WireStatus {
+/** @param isWhole whether the caller may see all projects. What is counted over all requests is null for others. */
+export function wireStatus(report: StatusReport, isWhole: boolean): WireStatus {
   const { database, bus, audit, population, traffic } = report;
+  const ofAll = <Value>(value: Value): Value | null => (isWhole ? value : null);
   return {
     status: report.missing.length === 0 ? 'ready' : 'not ready',
     missing: report.missing,
@@ -253,29 +255,32 @@ export function wireStatus(report: StatusReport): WireStatus {
     event_bus: {
       kind: bus.kind,
       status: bus.status,
-      buffered: bus.buffered,
-      published: bus.published,
-      dropped: bus.dropped,
-      lag: bus.lag,
+      buffered: ofAll(bus.buffered),
+      published: ofAll(bus.published),
+      dropped: ofAll(bus.dropped),
+      lag: ofAll(bus.lag),
     },
-    audit: { status: audit.status, records: audit.records, failures: audit.failures },
+    audit: { status: audit.status, records: ofAll(audit.records), failures: ofAll(audit.failures) },
     projects: population && population.projects,
     tokens: population && population.tokens,
     counted_at: population && isoTime(population.countedAtMs),
-    requests: {
+    requests: ofAll({
       in_flight: report.inFlight,
       per_second: rounded(traffic.requestsPerSecond),
       errors_per_second: rounded(traffic.errorsPerSecond),
-    },
+    }),
     prices: wirePriceLists(report.prices),
-    cache: { backend: report.cache, hit_ratio: roundedOrNull(traffic.hitRatio) },
-    upstream: { p50_ms: roundedOrNull(traffic.upstreamP50Ms), p95_ms: roundedOrNull(traffic.upstreamP95Ms) },
+    cache: { backend: report.cache, hit_ratio: ofAll(roundedOrNull(traffic.hitRatio)) },
+    upstream: {
+      p50_ms: ofAll(roundedOrNull(traffic.upstreamP50Ms)),
+      p95_ms: ofAll(roundedOrNull(traffic.upstreamP95Ms)),
+    },
     workers: report.workers.map((worker) => ({
       number: worker.number,
       pid: worker.pid,
       started_at: isoTime(worker.startedAtMs),
       missing: [...worker.missing],
-      in_flight: worker.inFlight,
+      in_flight: ofAll(worker.inFlight),
     })),
   };
 }
