@@ -13,7 +13,7 @@ import type { Screen, State } from './state.js';
 /** The permissions of operations. Their declarations are not loaded; the compiler compares these with them. */
 const OF_OPERATIONS = {
   readSelf: 'know the API',
-  readStatus: 'know the API',
+  readStatus: 'read the status',
   readIncidents: 'read usage',
   readTop: 'read usage',
   readUsage: 'read usage',
