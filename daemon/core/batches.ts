@@ -16,7 +16,7 @@ import type {
 } from './ports.js';
 import { PROJECT_FIELDS } from './project-drafts.js';
 import { orUnavailable, Refusal } from './refusal.js';
-import type { Registry, TokenChanges } from './registry.js';
+import type { Issuer, Registry, TokenChanges } from './registry.js';
 import type { Project, Token } from './token.js';
 
 /** One request works this long: front ends wait for 10 s. */
@@ -55,6 +55,8 @@ export interface UndoScope {
   tokens: Scope;
   /** For changes of projects themselves; null: none may be undone. */
   projects: Scope | null;
+  /** Whose ceilings tokens must be within. */
+  by: Issuer;
 }
 
 export interface BatchesOptions {
@@ -158,7 +160,7 @@ export class Batches {
         await expectSame({ is_active: token.isActive, ...policiesOf(token) }, tx);
         if (changes.isActive && token.expiresAtMs <= clock.now()) throw new Skipped('expired');
       };
-      await registry.updateToken(tokenId, changes, undo, scope.tokens, expect);
+      await registry.updateToken(tokenId, changes, undo, scope.tokens, expect, scope.by);
     } else {
       if (scope.projects === null) throw notPermitted('you may not change projects');
       const baseUrl = fields.get('upstream_base_url')?.[1];

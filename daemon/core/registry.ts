@@ -4,7 +4,8 @@ import type { Admission } from './admission.js';
 import { Changes } from './changes.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
-import { type Authority, hasProject, isInScope, projectsWithin } from './authority.js';
+import { hasProject, isInScope, projectsWithin } from './authority.js';
+import { checkActiveTokens, checkPolicies, checkTerms, type Issuer, lockIssuer } from './ceilings.js';
 import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
 import type {
   Change,
@@ -60,8 +61,7 @@ export interface TokenDraft extends TokenTerms, Policies {
   like?: string | undefined;
 }
 
-/** Who issues a token; null: the holder of the management token. */
-export type Issuer = Pick<Authority, 'actor' | 'name' | 'ceilings' | 'projects'> | null;
+export type { Issuer };
 
 export interface RegistryOptions {
   /** Origin of UPSTREAM_BASE_URL. */
@@ -313,8 +313,11 @@ export class Registry {
     } as const;
     const digest = digestOf(secret);
     const projectName = await this.#change(attempt, caller, async (tx) => {
-      const isInSight = hasProject({ projects: issuer?.projects ?? null }, terms.projectId);
-      const project = isInSight ? await tx.lockProject(terms.projectId) : null;
+      await lockIssuer(issuer, tx);
+      if (!hasProject({ projects: issuer?.projects ?? null }, terms.projectId)) throw projectNotFound();
+      if (issuer?.ceilings) checkTerms(issuer.ceilings, { ...terms, lifetimeMs });
+      await checkActiveTokens(issuer, tx, now);
+      const project = await tx.lockProject(terms.projectId);
       if (!project) throw projectNotFound();
       if (!project.isActive) {
         throw new Refusal('token_for_inactive_project', 'cannot generate tokens for inactive project');
@@ -343,6 +346,7 @@ export class Registry {
    * Idempotent, and recorded each time: revoking a revoked token must not fail. It leaves the first revocation as it is.
    *
    * @param changes undefined fields stay unchanged.
+   * @param by whose ceilings the token must be within.
    */
   async updateToken(
     id: string,
@@ -350,16 +354,21 @@ export class Registry {
     caller: Caller,
     scope: Scope,
     expect?: Expectation<Token>,
+    by: Issuer = null,
   ): Promise<ShownToken> {
     const [action, kind] = TOKEN_CHANGES[isActive === undefined ? 'update' : isActive ? 'reactivate' : 'revoke'];
     const attempt = { action, tokenId: id } as const;
     const { row, purse } = await this.#change(attempt, caller, async (tx) => {
+      if (isActive) await lockIssuer(by, tx);
+      if (by?.ceilings) checkPolicies(by.ceilings, policies);
       // So that a revocation of all tokens of the project is either before the reactivation or after it.
       if (isActive) await tx.lockProjectOf(id);
       const found = await tx.lockToken(id);
       if (!found || !isInScope(scope, found.token)) throw tokenNotFound();
       const { token } = found;
       await expect?.(token, tx);
+      const isOwn = by !== null && token.issuedBy === by.actor;
+      if (isActive && !token.isActive && isOwn) await checkActiveTokens(by, tx, this.#clock.now());
       const details: Record<string, unknown> = isActive === undefined ? {} : { is_active: [token.isActive, isActive] };
       const changed = { ...token };
       if (isActive !== undefined && token.isActive !== isActive) {

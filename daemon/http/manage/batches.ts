@@ -23,7 +23,8 @@ export function batchHandlers({ batches, live }: BatchOptions): Handlers<Pick<Op
       const after = Number(request.body.cursor ?? 0);
       const { authority, scope: tokens } = request;
       const mayChangeProjects = extentOf(authority?.role ?? null, 'change projects') !== null;
-      const scope = { tokens, projects: mayChangeProjects ? scopeFor(authority, 'change projects') : null };
+      const projects = mayChangeProjects ? scopeFor(authority, 'change projects') : null;
+      const scope = { tokens, projects, by: authority };
       const result = await batches.undo(idOf(request, 'batch'), after, request.caller, scope, (baseUrl) => {
         allowedBaseUrl(baseUrl, live.current.upstreamAllowedHosts);
       });

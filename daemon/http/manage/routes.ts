@@ -189,7 +189,7 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
       // Who may revoke tokens may not do more with them: all else could lift what the token was issued with.
       const isRevocation = body.is_active === false && Object.keys(body).length === 1;
       const scope = isRevocation ? request.scope : scopeFor(authority, 'change tokens');
-      return wireToken(await registry.updateToken(id, changes, caller, scope, expectMatch));
+      return wireToken(await registry.updateToken(id, changes, caller, scope, expectMatch, authority));
     },
 
     revokeToken: async (request) => {
