@@ -2,7 +2,7 @@
 import { adminUi } from '../admin/mount.js';
 import type { FailedAttempts } from '../core/failed-attempts.js';
 import { Operators } from '../core/operators.js';
-import type { Scope } from '../core/ports.js';
+import type { RecordStore, Scope } from '../core/ports.js';
 import { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { EventStreams } from '../http/manage/event-streams.js';
@@ -11,6 +11,7 @@ import { type ManageOptions, manageRoutes } from '../http/manage/routes.js';
 import { type AppOptions, createApp, type MountedPages } from '../http/server/app.js';
 import type { MetricsEndpoint } from '../http/server/metrics-route.js';
 import type { Metrics } from '../metrics/metrics.js';
+import { LogIns } from '../oidc/log-ins.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 import type { Storage } from './storage.js';
@@ -33,12 +34,15 @@ export function partsForOperators(
   { stores: { records }, shared: { bus }, crew }: Storage,
   { streams, status, attempts, logInAttempts }: OperatorsNeeds,
 ): OperatorsParts {
+  const { clock, roles } = context;
+  const sessions = new Sessions({ store: records, clock, mapping: () => roles.current?.sha256 ?? null });
   const options: ManageOptions = {
     managementToken: context.settings.managementToken,
     attempts,
     logInAttempts,
-    operators: new Operators({ store: records, admission: core.admission, clock: context.clock }),
-    sessions: new Sessions({ store: records, clock: context.clock }),
+    operators: new Operators({ store: records, admission: core.admission, clock }),
+    sessions,
+    logIns: logInsOf(context, records, sessions),
     addressOf: traffic.addressOf,
     registry: core.registry,
     probeProvider: traffic.probeProvider,
@@ -56,7 +60,7 @@ export function partsForOperators(
     bus,
     status,
     settled: crew && ((isChange) => crew.settled(isChange)),
-    clock: context.clock,
+    clock,
     live: context.live,
   };
   const { metrics } = traffic;
@@ -65,6 +69,31 @@ export function partsForOperators(
     admin: adminOf(context, options),
     metrics: metrics && { path: context.settings.metricsPath, metrics: withReports(metrics, crew) },
   };
+}
+
+/** The log-in of people; null without an identity provider. */
+function logInsOf({ settings, roles, clock, log }: BuildContext, store: RecordStore, sessions: Sessions) {
+  const {
+    oidcIssuer: issuer,
+    oidcClientId: clientId,
+    oidcClientSecret: clientSecret,
+    publicUrl,
+    managementToken,
+  } = settings;
+  // If there is an issuer, the others are there.
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
+  return new LogIns({
+    issuer,
+    clientId,
+    clientSecret,
+    redirectUri: new URL(`${settings.adminUiPath}oidc/callback`, publicUrl).href,
+    managementToken,
+    roles,
+    begin: (frontEnd, person, caller) => sessions.beginForPerson(frontEnd, person, caller),
+    store,
+    clock,
+    log,
+  });
 }
 
 /** Metrics with what the workers have counted until they are read. */

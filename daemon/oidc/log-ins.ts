@@ -1,28 +1,16 @@
 /** People log in with the company's identity provider: in a browser with an authorization code, on a command line with a device code. */
 import { createHash, randomBytes } from 'node:crypto';
-import { type Ceilings, type FrontEnd, MAX_NAME_LENGTH, plainName, type Role } from '../api/vocabulary.js';
+import { MAX_NAME_LENGTH, plainName } from '../api/vocabulary.js';
 import { AddressLimit } from '../core/address-limit.js';
 import type { Caller } from '../core/audit.js';
 import { AuditWriter } from '../core/audit-writer.js';
 import { withoutSecrets } from '../core/masking.js';
-import type { Clock, Log, RecordStore } from '../core/ports.js';
+import type { Clock, Log, RecordStore, SessionFrontEnd } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
+import type { Person } from '../core/sessions.js';
 import type { DeviceGrant, IdentityProvider, LogInChecks } from './identity-provider.js';
 import { type Claims, roleFor, type RoleMapping } from './role-mapping.js';
 import { SealedSteps } from './sealed-steps.js';
-
-/** A person whom the identity provider knows, with what the mapping of roles gives. */
-export interface Person {
-  /** With the `sub` of the identity provider. */
-  actor: `person:${string}`;
-  name: string;
-  role: Role;
-  /** IDs; null: all projects. */
-  projects: string[] | null;
-  ceilings: Ceilings | null;
-  /** SHA-256 of the mapping of roles, in hex. */
-  mapping: string;
-}
 
 export interface LogInsOptions<Session> {
   issuer: string;
@@ -34,13 +22,11 @@ export interface LogInsOptions<Session> {
   /** The mapping of roles in force. SIGHUP may replace it. */
   roles: { readonly current: RoleMapping | null };
   /** Starts the session of a person. */
-  begin: (frontEnd: PersonFrontEnd, person: Person, caller: Caller) => Promise<Session>;
+  begin: (frontEnd: SessionFrontEnd, person: Person, caller: Caller) => Promise<Session>;
   store: Pick<RecordStore, 'change'>;
   clock: Clock;
   log: Log;
 }
-
-export type PersonFrontEnd = Exclude<FrontEnd, 'tui'>;
 
 /** The sealed parts of a log-in. */
 interface DeviceStep {
@@ -118,7 +104,7 @@ export class LogIns<Session> {
     return this.#begin(claims, 'cli', caller);
   }
 
-  async #begin(claims: Claims, frontEnd: PersonFrontEnd, caller: Caller): Promise<Session> {
+  async #begin(claims: Claims, frontEnd: SessionFrontEnd, caller: Caller): Promise<Session> {
     const { roles, begin } = this.#options;
     const mapping = roles.current;
     const actor = actorIn(claims);
@@ -154,7 +140,7 @@ const pending = (waitMs: number) =>
   });
 
 /** The `sub` becomes part of the audit log and of what tokens say of their issuer. */
-function actorIn({ sub }: Claims): Person['actor'] {
+function actorIn({ sub }: Claims): `person:${string}` {
   const isFit = typeof sub === 'string' && sub.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(sub);
   if (!isFit || withoutSecrets(sub) !== sub) throw refused('the identity provider gives an ID that cannot be used');
   return `person:${sub}`;

@@ -6,7 +6,7 @@ import { createHmac, generateKeyPairSync, type KeyObject, sign } from 'node:cryp
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import Provider, { type Configuration } from 'oidc-provider';
+import Provider, { type Adapter, type AdapterPayload, type Configuration } from 'oidc-provider';
 import { canary } from './canaries.js';
 
 export const CLIENT_ID = 'llmp';
@@ -21,6 +21,8 @@ export interface TestIssuer {
   person: Json;
   /** What the person does: false denies the log-in. */
   consents: boolean;
+  /** Whether it refuses requests without PKCE. */
+  requiresPkce: boolean;
   /** Replaces each ID token, from the claims of the real one. */
   forge: ((claims: Json, keys: IssuerKeys) => string) | null;
   /** Changes the configuration document. */
@@ -38,6 +40,10 @@ export interface IssuerKeys {
   publicKey: KeyObject;
 }
 
+/** Made once: that takes a tenth of a second. */
+let made: IssuerKeys | undefined;
+const issuerKeys = () => (made ??= { kid: 'test', ...generateKeyPairSync('rsa', { modulusLength: 2048 }) });
+
 const SCOPES = { openid: ['sub'], profile: ['name', 'preferred_username'], email: ['email', 'email_verified'] };
 
 export interface TestIssuerOptions {
@@ -48,7 +54,7 @@ export interface TestIssuerOptions {
 }
 
 export async function startIssuer({ redirectUri, host = '127.0.0.1' }: TestIssuerOptions): Promise<TestIssuer> {
-  const keys: IssuerKeys = { kid: 'test', ...generateKeyPairSync('rsa', { modulusLength: 2048 }) };
+  const keys = issuerKeys();
   const server = createServer();
   await once(server.listen(0, host), 'listening');
   const url = `http://${host}:${(server.address() as AddressInfo).port}`;
@@ -58,6 +64,7 @@ export async function startIssuer({ redirectUri, host = '127.0.0.1' }: TestIssue
     clientSecret,
     person: { sub: 'ana' },
     consents: true,
+    requiresPkce: true,
     forge: null,
     configuration: (document) => document,
     intercept: () => false,
@@ -90,7 +97,9 @@ function configurationOf(issuer: TestIssuer, keys: IssuerKeys, redirectUri: stri
   const page = (ctx: { body: unknown }, form: string) => {
     ctx.body = `<!doctype html><title>Identity provider</title>${form}<button form="op.deviceConfirmForm">Confirm</button>`;
   };
+  const stored = new Map<string, AdapterPayload>();
   return {
+    adapter: (kind) => adapterFor(kind, stored),
     clients: [
       {
         client_id: CLIENT_ID,
@@ -119,11 +128,35 @@ function configurationOf(issuer: TestIssuer, keys: IssuerKeys, redirectUri: stri
     interactions: { url: (_ctx, { uid }) => `/interaction/${uid}` },
     jwks: { keys: [{ ...keys.privateKey.export({ format: 'jwk' }), kid: keys.kid, alg: 'RS256', use: 'sig' }] },
     cookies: { keys: ['a key of the test'] },
-    pkce: { required: () => true },
+    pkce: { required: () => issuer.requiresPkce },
     ttl: { Session: 600, Interaction: 600, Grant: 600, AccessToken: 600, IdToken: 600, DeviceCode: 600 },
     renderError: (ctx, out) => {
       ctx.body = out;
     },
+  };
+}
+
+/** What the provider stores, in memory. Nothing expires by itself: the provider checks that too. */
+function adapterFor(kind: string, stored: Map<string, AdapterPayload>): Adapter {
+  const prefix = `${kind}:`;
+  const found = (isIt: (payload: AdapterPayload) => boolean) =>
+    Promise.resolve([...stored].find(([key, payload]) => key.startsWith(prefix) && isIt(payload))?.[1]);
+  const done = (act: () => unknown) => {
+    act();
+    return Promise.resolve(undefined);
+  };
+  return {
+    upsert: (id, payload) => done(() => stored.set(prefix + id, payload)),
+    find: (id) => Promise.resolve(stored.get(prefix + id)),
+    findByUid: (uid) => found((payload) => payload.uid === uid),
+    findByUserCode: (userCode) => found((payload) => payload.userCode === userCode),
+    destroy: (id) => done(() => stored.delete(prefix + id)),
+    consume: (id) =>
+      done(() => Object.assign(stored.get(prefix + id) ?? {}, { consumed: Math.floor(Date.now() / 1000) })),
+    revokeByGrantId: (grantId) =>
+      done(() => {
+        for (const [key, payload] of stored) if (payload.grantId === grantId) stored.delete(key);
+      }),
   };
 }
 
@@ -197,11 +230,11 @@ export class PersonBrowser {
     return next.origin === this.#origin ? this.go(next.href) : { to: next.href, html };
   }
 
-  /** Enters the code of a device, and confirms it. */
-  async enterCode(verificationUri: string): Promise<void> {
-    let page = await this.go(verificationUri);
-    while (page.html.includes('<form')) page = await this.go(actionOf(page.html), fieldsOf(page.html));
-    if (!page.html.includes('done')) throw new Error(`the code was not accepted: ${page.html}`);
+  /** Enters the code of a device, and confirms it. @returns what the provider then says. */
+  async enterCode(verificationUri: string): Promise<string> {
+    const entered = await this.go(verificationUri);
+    const asked = await this.go(actionOf(entered.html), fieldsOf(entered.html));
+    return (await this.go(actionOf(asked.html), fieldsOf(asked.html))).html;
   }
 }
 

@@ -38,9 +38,10 @@ import {
 import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
-import { loginHandlers, trustHandlers } from './access.js';
+import { trustHandlers } from './access.js';
 import { authenticate, type AuthenticationOptions } from './authenticate.js';
 import { idOf, isId, notFound } from './ids.js';
+import { logInHandlers, type LogInOptions } from './log-ins.js';
 import { batchHandlers, type BatchOptions } from './batches.js';
 import { priceHandlers, type PriceOptions } from './prices.js';
 import { operatorHandlers, type OperatorOptions } from './operators.js';
@@ -48,7 +49,14 @@ import { projectHandlers, type ProjectOptions } from './projects.js';
 import { sessionHandlers, type SessionOptions } from './sessions.js';
 
 export interface ManageOptions
-  extends AuthenticationOptions, OperatorOptions, SessionOptions, ProjectOptions, BatchOptions, PriceOptions {
+  extends
+    AuthenticationOptions,
+    OperatorOptions,
+    SessionOptions,
+    LogInOptions,
+    ProjectOptions,
+    BatchOptions,
+    PriceOptions {
   cacheManager: CacheManager;
   /** Whether a target belongs to the proxy, so that its responses may be cached. */
   isForwarded: (target: string) => boolean;
@@ -100,7 +108,7 @@ export function manageRoutes(options: ManageOptions): Router {
     readStatus: async ({ scope }) => wireStatus(await options.status(scope), isEverything(scope)),
     ...operatorHandlers(options),
     ...trustHandlers(),
-    ...loginHandlers(),
+    ...logInHandlers(options),
     readSelf: ({ authority }) => Promise.resolve(wireSelf(authority)),
     describeApi: readDescription,
   };
@@ -110,7 +118,11 @@ export function manageRoutes(options: ManageOptions): Router {
 
 /** Waits before a handler reads counts or changes anything. Only after authentication: nobody else can make the daemon write to the database. */
 function after(settled: (isChange: boolean) => Promise<void>): RequestHandler {
-  return ({ method }, _res, next) => {
+  return ({ method }, res, next) => {
+    if ((res.locals as Locals).authority === undefined) {
+      next();
+      return;
+    }
     void settled(method !== 'GET' && method !== 'HEAD').then(() => {
       next();
     });
