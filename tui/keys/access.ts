@@ -29,7 +29,9 @@ export function showAccess(state: State, screen: AccessList): Transition {
 export function showSelf(state: State): Transition {
   const sentences = selfSentences(state);
   if (sentences.length === 0) return [withMessage(state, 'Not known yet', 'bad')];
-  return [navigation.above(state, { kind: 'notice', title: 'Who is logged in', sentences, scrolled: 0 })];
+  return [
+    navigation.above(state, { kind: 'notice', title: 'Who is logged in', sentences, isPlain: true, scrolled: 0 }),
+  ];
 }
 
 type Operator = NonNullable<ReturnType<typeof access.operator>>;

@@ -7,7 +7,7 @@ import { underCursor } from '../state/feed.js';
 import { isLoading, memberRequests, toggled } from '../state/feeds.js';
 import { applied } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
-import { deedOf, whyNotPermitted } from '../state/permitted.js';
+import { deedOf, mayShow, whyNotPermitted } from '../state/permitted.js';
 import { refreshed } from '../state/refreshing.js';
 import { andThen, loads, type State, type Transition, view, whyNoChange, withMessage } from '../state/state.js';
 import * as token from '../state/token.js';
@@ -88,6 +88,10 @@ export const FEED_BINDINGS = named('logs', [
 function openRequest({ events: { opened } }: State) {
   return opened?.kind === REQUEST_EVENT_KIND ? opened : null;
 }
+
+/** Why what has no other screen than its events has none for the caller; null: it has. */
+export const whyNoEvents = (state: State): string | null =>
+  mayShow(state, 'events') ? null : 'It has only events, which your role may not read';
 
 /** Shows the events that match a filter, above the current view. Details of another event that are still open are closed. */
 export function showEvents(state: State, filter: string): Transition {

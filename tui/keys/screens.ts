@@ -3,9 +3,9 @@ import * as forms from '../state/forms.js';
 import * as overview from '../state/overview.js';
 import { whyNoChange } from '../state/state.js';
 import { ACCESS_BINDINGS } from './access.js';
-import { named, type NamedBinding } from './binding.js';
+import { firstOf, named, type NamedBinding } from './binding.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
-import { FEED_BINDINGS, showEvents } from './feeds.js';
+import { FEED_BINDINGS, showEvents, whyNoEvents } from './feeds.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
 import { TOP_BINDINGS } from './top.js';
@@ -18,7 +18,9 @@ const OVERVIEW_BINDINGS = named('overview', [
     label: 'open',
     meaning: 'open what the selected row names: a token, a project, events or the tokens in a state',
     footer: 1,
-    whyDisabled: overview.whyNotOpened,
+    whyDisabled: firstOf(overview.whyNotOpened, (state) =>
+      overview.eventsOfSelected(state) === null ? null : whyNoEvents(state),
+    ),
     run: (state) => {
       const filter = overview.eventsOfSelected(state);
       return filter === null ? overview.openSelected(state) : showEvents(state, filter);

@@ -8,6 +8,7 @@ import { percent } from '../parts/figures.js';
 import { Drawing } from '../parts/drawing.js';
 import { key } from '../parts/list.js';
 import { Pane } from '../parts/pane.js';
+import { seesAllProjects } from '../state/permitted.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 import { loadingText } from './tokens.js';
@@ -52,7 +53,10 @@ function linesOf(state: State, { backend, entries, bytes: size, hits, misses }: 
     ...(offers(state, 'cache.purge')
       ? [
           [],
-          strip(key(keyOf(state, 'cache.purge')), ' purges one URL, one project, or everything.'),
+          strip(
+            key(keyOf(state, 'cache.purge')),
+            seesAllProjects(state) ? ' purges one URL, one project, or everything.' : ' purges one project.',
+          ),
           strip('  You see how many responses it removes before you confirm.'),
         ]
       : []),

@@ -37,7 +37,7 @@ import { above, closed } from './navigation.js';
 import { ofContext } from './projects.js';
 import type { Dialog, Field, Purpose } from './layers.js';
 import { newOperatorForm, operatorCreate } from './operator-forms.js';
-import { deedOfForm, whyNotPermitted } from './permitted.js';
+import { deedOfForm, seesAllProjects, whyNotPermitted } from './permitted.js';
 import { andThen, layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
@@ -136,6 +136,13 @@ export const budgetProject = (state: State, project: WireProject): Transition =>
 
 const TYPED_TO_PURGE = 'purge';
 
+/** Responses of other projects are removed too, unless only those of one are. */
+const PURGEABLE = [
+  { value: 'url', label: 'one URL' },
+  { value: 'project', label: 'one project' },
+  { value: 'all', label: 'everything' },
+];
+
 export const purge = (state: State): Transition =>
   form(
     state,
@@ -144,11 +151,10 @@ export const purge = (state: State): Transition =>
       title: 'Purge cached responses',
       action: 'Purge',
       fields: [
-        choiceField('What', [
-          { value: 'url', label: 'one URL' },
-          { value: 'project', label: 'one project' },
-          { value: 'all', label: 'everything' },
-        ]),
+        choiceField(
+          'What',
+          PURGEABLE.filter(({ value }) => value === 'project' || seesAllProjects(state)),
+        ),
         {
           ...choiceField('Method', [
             { value: 'GET', label: 'GET' },

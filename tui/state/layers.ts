@@ -180,6 +180,8 @@ export interface Notice {
   kind: 'notice';
   title: string;
   sentences: readonly string[];
+  /** Whether they are no warnings. */
+  isPlain?: boolean;
   /** First visible sentence, if not all fit. */
   scrolled: number;
 }

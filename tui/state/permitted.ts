@@ -57,6 +57,9 @@ type Caller = Pick<State, 'self'>;
 
 export const may = ({ self }: Caller, deed: Deed): boolean => self === null || isPermitted(self, PERMISSIONS[deed]);
 
+/** Whether the caller is not limited to some projects. */
+export const seesAllProjects = ({ self }: Caller): boolean => self === null || self.projects === null;
+
 /** Why it is not offered; null: it is. */
 export const whyNotPermitted = (state: Caller, deed: Deed): string | null =>
   may(state, deed) ? null : `not permitted: the role ${state.self?.role ?? ''} may not ${PERMISSIONS[deed]}`;
@@ -113,9 +116,11 @@ const OF_REQUESTS: Record<DataRequest['of'], Deed | null> = {
   files: null,
 };
 
+export const deedOfRequest = ({ of }: Pick<DataRequest, 'of'>): Deed | null => OF_REQUESTS[of];
+
 /** Whether the request is sent. While the caller is not known, only if every role may send it. */
-export function mayAsk({ self }: Caller, { of }: Pick<DataRequest, 'of'>): boolean {
-  const deed = OF_REQUESTS[of];
+export function mayAsk({ self }: Caller, request: Pick<DataRequest, 'of'>): boolean {
+  const deed = deedOfRequest(request);
   if (deed === null) return true;
   const permission = PERMISSIONS[deed];
   return self === null
