@@ -332,14 +332,16 @@ function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean
     rank: 1,
     lines(columns, rows) {
       const now = requests
-        ? strip(
-            text(rate(requests.per_second), 'strong'),
-            ' requests/s  ',
-            text(`${rate(requests.errors_per_second)} failures/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
-            `  ${exact(requests.in_flight)} in flight`,
-          )
-        : strip();
-      if (!lastHour) return [now];
+        ? [
+            strip(
+              text(rate(requests.per_second), 'strong'),
+              ' requests/s  ',
+              text(`${rate(requests.errors_per_second)} failures/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
+              `  ${exact(requests.in_flight)} in flight`,
+            ),
+          ]
+        : [];
+      if (!lastHour) return now;
       const { total } = lastHour;
       const done = strip(text(exact(total.requests), 'strong'), ' in the hour');
       const role = total.errors > 0 ? 'bad' : 'plain';
@@ -349,7 +351,7 @@ function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean
         ? [strip(done, '  ', text(failed, role))]
         : [done, ...wrapped(failed, columns).map((line) => strip(text(line, role)))];
       const steps = total.history.map((count, at) => ({ requests: count, errors: total.error_history[at] ?? 0 }));
-      return [now, ...sums, ...stepChart(steps, ['1 h ago', 'now'], columns, rows - 1 - sums.length)];
+      return [...now, ...sums, ...stepChart(steps, ['1 h ago', 'now'], columns, rows - now.length - sums.length)];
     },
   };
 }

@@ -72,7 +72,8 @@ const OF_SCREENS: Record<Screen, Deed> = {
   projects: 'listProjects',
   project: 'listProjects',
   audit: 'listAudit',
-  cache: 'readCache',
+  // Who may see some projects only has no figures there.
+  cache: 'purgeCache',
   events: 'listEvents',
   top: 'readTop',
   operators: 'listOperators',
