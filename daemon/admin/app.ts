@@ -107,7 +107,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   });
   const { leave, comeBack } = identityProviderHandlers({ path, sessions, renderer });
   router
-    .route('/oidc/login')
+    .route('/login/provider')
     .get(leave)
     .all(notAllowed(['GET']));
   // Before the search for secrets in addresses: the identity provider chooses this one.
