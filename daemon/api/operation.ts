@@ -29,6 +29,8 @@ export interface Operation extends Route {
   description: string;
   /** Who may do it, and to what. */
   permission: Permission;
+  /** What of it needs another permission. */
+  parts?: readonly { what: string; permission: Permission }[];
   query?: z.ZodObject;
   /** Other accepted spellings of query parameters. OpenAPI omits them: a client generated from both would define one name twice. */
   aliases?: Record<string, string>;

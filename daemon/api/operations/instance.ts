@@ -15,6 +15,7 @@ export const instance = {
   readStatus: {
     ...ROUTES.readStatus,
     permission: 'read the status',
+    parts: [{ what: 'the figures of all requests', permission: 'read all figures' }],
     tag: 'Status',
     summary: 'Get the status',
     description: STATUS_DESCRIPTION,

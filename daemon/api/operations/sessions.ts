@@ -23,7 +23,7 @@ export const sessions = {
   },
   readSession: {
     ...ROUTES.readSession,
-    permission: 'know the API',
+    permission: 'use the own session',
     tag: 'Sessions',
     summary: 'Get a session',
     description:
@@ -35,7 +35,7 @@ export const sessions = {
   },
   logOut: {
     ...ROUTES.logOut,
-    permission: 'know the API',
+    permission: 'use the own session',
     tag: 'Sessions',
     summary: 'Log out',
     description:

@@ -94,6 +94,7 @@ export const tokens = {
   updateToken: {
     ...ROUTES.updateToken,
     permission: 'revoke tokens',
+    parts: [{ what: 'other than to revoke it', permission: 'change tokens' }],
     tag: 'Tokens',
     summary: 'Change a token',
     description:
