@@ -14,6 +14,7 @@ import {
   encryptionKey,
   fileOrNone,
   flag,
+  folder,
   hostAndPort,
   integer,
   type Kind,
@@ -157,6 +158,11 @@ const forwarding = {
     '',
     'A JSON file with prices of models. They take precedence over the shipped prices: see docs/prices.md. Empty for no file.',
     'isReloadable',
+  ),
+  jwksFolder: optional(
+    'JWKS_DIR',
+    folder,
+    'The folder with the files of public keys that trusts name with jwks_file, for issuers that do not publish theirs. A file is read again when it was changed.',
   ),
   upstreamProxy: optional(
     'UPSTREAM_PROXY',

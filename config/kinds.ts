@@ -150,6 +150,11 @@ export const plainText: Kind<string> = {
 };
 
 /** The path of a file, or null for no file. */
+export const folder: Kind<string> = {
+  accepts: 'the path of a folder',
+  parse: (text) => (/^\P{Cc}+$/u.test(text) ? text : undefined),
+};
+
 export const fileOrNone: Kind<string | null> = {
   accepts: 'the path of a file, or empty for no file',
   parse: (text) => (text === '' ? null : /^\P{Cc}+$/u.test(text) && !text.endsWith('/') ? text : undefined),

@@ -7,7 +7,7 @@ import { EventStreams } from '../http/manage/event-streams.js';
 import type { Proxy } from '../http/proxy/proxy.js';
 import type { Upgrades } from '../http/proxy/upgrades.js';
 import { type AppOptions, createApp } from '../http/server/app.js';
-import type { TokenSelfHandler } from '../http/server/token-self.js';
+import { type ClientRoutes, forClients } from '../http/server/client-routes.js';
 import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknown-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
@@ -62,18 +62,20 @@ export async function buildManagement(
         attempts,
         logInAttempts,
       });
-  const forClients = {
+  const servedClients = {
     proxy,
     upgrades,
-    tokenSelf: traffic.tokenSelf,
+    clientRoutes: traffic.clientRoutes,
     unknownPathErrors: unknownPathErrors({ live, isTls: tlsBehind(settings.trustedProxies) }),
   };
   const isApart = settings.managementListenAddress !== undefined;
-  const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
-  const server = isPrimary ? serverForWorkers(appOf(context, probes, served), traffic.bounds) : serverOf(served);
+  const served = { ...servedClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
+  const server = isPrimary
+    ? serverForWorkers(forClients(traffic.clientRoutes, appOf(context, probes, served)), traffic.bounds)
+    : serverOf(served);
   const managementServer =
     isApart && !link
-      ? serverOf({ proxy: null, upgrades: null, tokenSelf: null, unknownPathErrors: null, ...forOperators })
+      ? serverOf({ proxy: null, upgrades: null, clientRoutes: null, unknownPathErrors: null, ...forOperators })
       : null;
   const currentStatus = async () => {
     await crew?.reported();
@@ -116,7 +118,7 @@ const busOf = (link: NonNullable<BuildContext['link']>) =>
 interface ServedParts extends Pick<AppOptions, 'manage' | 'admin' | 'metrics'> {
   proxy: Proxy | null;
   upgrades: Upgrades | null;
-  tokenSelf: TokenSelfHandler | null;
+  clientRoutes: ClientRoutes | null;
   unknownPathErrors: UnknownPathErrors | null;
 }
 
@@ -136,7 +138,7 @@ function listenerOf(
   return createHttpServer({
     proxy: serves.proxy,
     upgrades: serves.upgrades,
-    tokenSelf: serves.tokenSelf,
+    clientRoutes: serves.clientRoutes,
     unknownPathErrors: serves.unknownPathErrors,
     app:
       link && settings.managementListenAddress === undefined

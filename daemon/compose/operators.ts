@@ -3,6 +3,7 @@ import { adminUi } from '../admin/mount.js';
 import type { FailedAttempts } from '../core/failed-attempts.js';
 import { Operators } from '../core/operators.js';
 import type { RecordStore, Scope } from '../core/ports.js';
+import { Trusts } from '../core/trusts.js';
 import { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { EventStreams } from '../http/manage/event-streams.js';
@@ -54,6 +55,8 @@ export function partsForOperators(
     usage: core.usage,
     top: core.top,
     incidents: core.incidents,
+    trusts: new Trusts({ store: records, admission: core.admission, clock: context.clock }),
+    hasKeyFiles: context.settings.jwksFolder !== undefined,
     names: (...ids) => records.names(...ids),
     migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
     streams,

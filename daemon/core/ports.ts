@@ -3,6 +3,7 @@ export * from './ports/common.js';
 export * from './ports/counting.js';
 export * from './ports/cluster.js';
 export * from './ports/access.js';
+export * from './ports/trusts.js';
 export * from './ports/records.js';
 export * from './ports/usage.js';
 export * from './ports/cache.js';

@@ -26,7 +26,13 @@ export type RefusalKind =
   | 'token_for_inactive_project'
   | 'schema_too_new'
   | 'method_not_allowed'
-  // both
+  // exchanges of JWTs
+  | 'invalid_grant'
+  | 'token_used'
+  | 'no_trust'
+  | 'ambiguous_trust'
+  | 'trust_limit_reached'
+  // several of them
   | 'unsupported_media_type'
   | 'project_inactive'
   | 'unavailable'

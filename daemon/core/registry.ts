@@ -4,7 +4,7 @@ import type { Admission } from './admission.js';
 import { Changes } from './changes.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
-import { hasProject, isInScope, projectsWithin } from './authority.js';
+import { EVERYTHING, hasProject, isInScope, projectsWithin } from './authority.js';
 import { checkActiveTokens, checkPolicies, checkTerms, type Issuer, lockIssuer } from './ceilings.js';
 import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
 import type {
@@ -62,6 +62,15 @@ export interface TokenDraft extends TokenTerms, Policies {
 }
 
 export type { Issuer };
+
+/** A token that is not issued on request of an operator. */
+export interface Issuing {
+  action: 'token.exchange';
+  /** For the audit record, in addition to the terms. */
+  details: Record<string, unknown>;
+  /** Called first in the transaction. What it throws ends it. */
+  begin: (tx: ChangeTransaction) => Promise<void>;
+}
 
 export interface RegistryOptions {
   /** Origin of UPSTREAM_BASE_URL. */
@@ -271,13 +280,18 @@ export class Registry {
   // ---- tokens
 
   /** @returns the token and its secret, which is not stored anywhere. */
-  async issueToken(draft: TokenDraft, caller: Caller, issuer: Issuer = null): Promise<IssuedToken> {
+  async issueToken(
+    draft: TokenDraft,
+    caller: Caller,
+    issuer: Issuer = null,
+    issuing: Issuing | null = null,
+  ): Promise<IssuedToken> {
     try {
-      return await this.#issueToken(draft, mintSecret(), caller, issuer);
+      return await this.#issueToken(draft, mintSecret(), caller, issuer, issuing);
     } catch (error) {
       // The secret or ID is already in use. If it happens twice in a row, it is not a coincidence.
       if (!(error instanceof StoreConflict)) throw error;
-      return this.#issueToken(draft, mintSecret(), caller, issuer);
+      return this.#issueToken(draft, mintSecret(), caller, issuer, issuing);
     }
   }
 
@@ -286,6 +300,7 @@ export class Registry {
     secret: string,
     caller: Caller,
     issuer: Issuer,
+    issuing: Issuing | null,
   ): Promise<IssuedToken> {
     const now = this.#clock.now();
     const issued: Omit<NewToken, 'digest'> = {
@@ -299,7 +314,7 @@ export class Registry {
       obfuscated: obfuscate(secret),
     };
     const attempt = {
-      action: 'token.create',
+      action: issuing?.action ?? 'token.create',
       projectId: terms.projectId,
       details: {
         name: terms.name,
@@ -309,10 +324,12 @@ export class Registry {
         ...(terms.limits && { limits: terms.limits }),
         ...(terms.budget && { budget: terms.budget }),
         ...(like !== undefined && { like }),
+        ...issuing?.details,
       },
     } as const;
     const digest = digestOf(secret);
     const projectName = await this.#change(attempt, caller, async (tx) => {
+      await issuing?.begin(tx);
       await lockIssuer(issuer, tx);
       if (!hasProject({ projects: issuer?.projects ?? null }, terms.projectId)) throw projectNotFound();
       if (issuer?.ceilings) checkTerms(issuer.ceilings, { ...terms, lifetimeMs });
@@ -332,6 +349,12 @@ export class Registry {
     await this.#admission.accounts.preload(digest);
     const spent = this.#spent(undefined, issued);
     return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active', spent }, secret };
+  }
+
+  /** The holder of a token ends it. */
+  endToken(id: string, request: Pick<Caller, 'requestId' | 'clientIp'>): Promise<ShownToken> {
+    const caller = { ...SYSTEM_CALLER, ...request, actor: 'token', reason: 'ended by its holder' } as const;
+    return this.revokeToken(id, caller, EVERYTHING);
   }
 
   revokeToken(id: string, caller: Caller, scope: Scope, expect?: Expectation<Token>): Promise<ShownToken> {
@@ -469,7 +492,7 @@ export class Registry {
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
     // The conflict of a new token is not one of names: `issueToken` tries again.
-    const taken = subject.action === 'token.create' ? {} : { taken: nameTaken };
+    const taken = subject.action.startsWith('project.') ? { taken: nameTaken } : {};
     return this.#changes.make({ subject, caller, ...taken }, async (tx) => {
       const { value, audit, change } = await work(tx);
       return { value, records: [{ audit, change }] };

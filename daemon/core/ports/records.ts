@@ -10,6 +10,7 @@ import type {
   UpstreamAuth,
 } from '../../api/vocabulary.js';
 import type { AccessChanges, AccessStore } from './access.js';
+import type { TrustChanges, TrustStore } from './trusts.js';
 import type { PageOf, PageRequest } from './common.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { PurseCounts } from '../budget/counts.js';
@@ -154,6 +155,7 @@ export interface BatchMember extends ChangedSubject {
 /** Transaction of one management change. It is committed as a whole or not at all. */
 export interface ChangeTransaction {
   readonly access: AccessChanges;
+  readonly trusts: TrustChanges;
   /** Reads the project and locks it until the end of the transaction: others cannot change it or issue tokens for it. */
   lockProject(id: string): Promise<Project | null>;
   insertProject(project: NewProject): Promise<void>;
@@ -236,6 +238,7 @@ export interface ProjectFigures {
 
 export interface RecordStore {
   readonly access: AccessStore;
+  readonly trusts: TrustStore;
   project(id: string): Promise<Project | null>;
   /** Read in one statement, so that a key is never combined with the base URL of another. */
   upstream(projectId: string): Promise<StoredUpstream | null>;

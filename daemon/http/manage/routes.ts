@@ -38,7 +38,6 @@ import {
 import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
-import { trustHandlers } from './access.js';
 import { authenticate, type AuthenticationOptions } from './authenticate.js';
 import { idOf, isId, notFound } from './ids.js';
 import { logInHandlers, type LogInOptions } from './log-ins.js';
@@ -47,6 +46,7 @@ import { priceHandlers, type PriceOptions } from './prices.js';
 import { operatorHandlers, type OperatorOptions } from './operators.js';
 import { projectHandlers, type ProjectOptions } from './projects.js';
 import { sessionHandlers, type SessionOptions } from './sessions.js';
+import { trustHandlers, type TrustOptions } from './trusts.js';
 
 export interface ManageOptions
   extends
@@ -56,7 +56,8 @@ export interface ManageOptions
     LogInOptions,
     ProjectOptions,
     BatchOptions,
-    PriceOptions {
+    PriceOptions,
+    TrustOptions {
   cacheManager: CacheManager;
   /** Whether a target belongs to the proxy, so that its responses may be cached. */
   isForwarded: (target: string) => boolean;
@@ -107,7 +108,7 @@ export function manageRoutes(options: ManageOptions): Router {
     ...eventHandlers(options),
     readStatus: async ({ scope }) => wireStatus(await options.status(scope), isEverything(scope)),
     ...operatorHandlers(options),
-    ...trustHandlers(),
+    ...trustHandlers(options),
     ...logInHandlers(options),
     readSelf: ({ authority }) => Promise.resolve(wireSelf(authority)),
     describeApi: readDescription,

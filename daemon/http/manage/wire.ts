@@ -8,6 +8,7 @@ import type {
   WireSession,
   WireStatus,
   WireToken,
+  WireTrust,
 } from '../../api/contract.js';
 import * as schemas from '../../api/schemas.js';
 import { nanoOf, usdOf } from '../../api/money.js';
@@ -25,7 +26,7 @@ import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager
 import type { NamedRecord } from '../../core/audit.js';
 import type { Authority } from '../../core/authority.js';
 import type { FollowFilter } from '../../core/audit-log.js';
-import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
+import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort, ShownTrust } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownProject, type ShownToken, type TokenDraft } from '../../core/registry.js';
 import type { ShownSession } from '../../core/sessions.js';
@@ -89,6 +90,7 @@ export const wireSelf = (authority: Authority | null): WireSelf => ({
   ceilings: authority?.ceilings ?? null,
   expires_at: authority?.expiresAtMs ? new Date(authority.expiresAtMs).toISOString() : null,
 });
+export const wireTrust: (trust: ShownTrust) => WireTrust = wired(schemas.trust);
 export const wireSession: (session: ShownSession) => WireSession = wired(schemas.session);
 export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
 

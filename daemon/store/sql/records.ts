@@ -42,10 +42,12 @@ import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
 import { modelsKeyOf } from './token-policies.js';
 import { lockedToken, tokenByDigest, tokenById } from './tokens.js';
+import { SqlTrustChanges, SqlTrusts } from './trusts.js';
 import type { ListTotals } from './lists.js';
 
 export class SqlRecords implements RecordStore {
   readonly access: SqlAccess;
+  readonly trusts: SqlTrusts;
   readonly #database: Database;
   readonly #box: SecretBox;
   readonly #totals: ListTotals | null;
@@ -62,6 +64,7 @@ export class SqlRecords implements RecordStore {
     afterChange?: () => Promise<void>,
   ) {
     this.access = new SqlAccess(database);
+    this.trusts = new SqlTrusts(database);
     this.#database = database;
     this.#box = box;
     this.#totals = totals;
@@ -154,6 +157,7 @@ export class SqlRecords implements RecordStore {
 
 class SqlChangeTransaction implements ChangeTransaction {
   readonly access: SqlAccessChanges;
+  readonly trusts: SqlTrustChanges;
   readonly #tx: SqlTransaction;
   readonly #box: SecretBox;
   readonly records: CommittedRecord[] = [];
@@ -161,6 +165,7 @@ class SqlChangeTransaction implements ChangeTransaction {
 
   constructor(tx: SqlTransaction, box: SecretBox) {
     this.access = new SqlAccessChanges(tx);
+    this.trusts = new SqlTrustChanges(tx);
     this.#tx = tx;
     this.#box = box;
   }

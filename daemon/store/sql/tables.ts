@@ -4,7 +4,15 @@
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
 import type { AuditActor, BudgetPeriod, Ceilings, Role } from '../../api/vocabulary.js';
-import type { CommittedChange, NumberedRecord, Operator, Session, UsageCounts, UsageHour } from '../../core/ports.js';
+import type {
+  CommittedChange,
+  NumberedRecord,
+  Operator,
+  Session,
+  Trust,
+  UsageCounts,
+  UsageHour,
+} from '../../core/ports.js';
 import type { PurseCounts, PurseRow } from '../../core/budget/counts.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
@@ -143,6 +151,33 @@ const session = {
 export const SESSIONS = new Table('sessions', { ...session, digest: nullable(text('digest')) });
 export const SESSION = columnList(session);
 export type SessionColumns = RowOf<typeof session>;
+
+// ---- trusts, and the JWTs that were exchanged
+
+const trust = {
+  id: text('id'),
+  issuer: text('issuer'),
+  audience: text('audience'),
+  match: json<Trust['match'], 'match_claims'>('match_claims'),
+  jwksFile: nullable(text('jwks_file')),
+  projectId: text('project_id'),
+  name: text('name'),
+  durationMinutes: number('duration_minutes'),
+  maxRequests: number('max_requests'),
+  ...policies,
+  maxActive: nullable(number('max_active')),
+  perHour: nullable(number('per_hour')),
+  isActive: flag('is_active'),
+  createdAtMs: number('created_at'),
+  updatedAtMs: number('updated_at'),
+} satisfies ColumnsOf<Trust>;
+
+export const TRUSTS = new Table('trusts', trust);
+/** For `trusts t`. */
+export const TRUST = columnList(trust, 't');
+export type TrustColumns = RowOf<typeof trust>;
+
+export const USED_JWTS = new Table('used_jwts', { digest: text('digest'), untilMs: number('until_ms') });
 
 // ---- records of changes
 
