@@ -131,7 +131,6 @@ const ADVICE: Readonly<Record<string, Explanation>> = {
   },
   not_permitted: { advice: 'See your role: llmp whoami. The holder of the management token can change it' },
   beyond_ceiling: { advice: 'Ask for less. Your ceilings: llmp whoami' },
-  log_in_refused: { advice: 'Ask who runs the daemon which role you have' },
   no_trust: { advice: 'The issuer, the audience and all claims must match a trust exactly: llmp trust list' },
   ambiguous_trust: { advice: 'Change the trusts so that only one of them matches: llmp trust list' },
   token_used: { advice: 'A JWT can be exchanged once: ask its issuer for another' },
