@@ -1,4 +1,5 @@
 /** The contract that every deployment fulfils. Reports and lists come first, because the later parts add to what they sum up. */
+import { behavesInAccess } from './contract/access.js';
 import { behavesInTheAdminUi } from './contract/admin.js';
 import { behavesInAudit } from './contract/audit.js';
 import { behavesAtBudgets } from './contract/budgets.js';
@@ -47,6 +48,7 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesInTheTerminalUi(given);
     behavesInTheAdminUi(given);
     behavesInChanges(given);
+    behavesInAccess(given);
     behavesInTop(given);
     behavesAtCaps(given);
     behavesAtLimits(given);
