@@ -21,6 +21,8 @@ export interface TestIssuer {
   person: Json;
   /** What the person does: false denies the log-in. */
   consents: boolean;
+  /** Whether the person has to press a button to log in. */
+  asks: boolean;
   /** Whether it refuses requests without PKCE. */
   requiresPkce: boolean;
   /** Replaces each ID token, from the claims of the real one. */
@@ -64,6 +66,7 @@ export async function startIssuer({ redirectUri, host = '127.0.0.1' }: TestIssue
     clientSecret,
     person: { sub: 'ana' },
     consents: true,
+    asks: false,
     requiresPkce: true,
     forge: null,
     configuration: (document) => document,
@@ -87,8 +90,8 @@ export async function startIssuer({ redirectUri, host = '127.0.0.1' }: TestIssue
   server.on('request', (req, res) => {
     issuer.requests.push(`${req.method} ${req.url?.replace(/\?.*/, '')}`);
     if (issuer.intercept(req, res)) return;
-    if (req.url?.startsWith('/interaction/')) void interact(provider, issuer, req, res);
-    else void serve(req, res);
+    if (!req.url?.startsWith('/interaction/')) void serve(req, res);
+    else void interact(provider, issuer, req, res).catch(() => res.writeHead(400).end('this log-in has ended'));
   });
   return issuer;
 }
@@ -169,6 +172,12 @@ async function interact(provider: Provider, issuer: TestIssuer, req: IncomingMes
   const { prompt, params, grantId } = await provider.interactionDetails(req, res);
   const accountId = String(issuer.person.sub);
   if (prompt.name === 'login') {
+    if (issuer.asks && req.method === 'GET') {
+      res
+        .setHeader('content-type', 'text/html')
+        .end('<!doctype html><form method="post"><button>Sign in</button></form>');
+      return;
+    }
     await provider.interactionFinished(req, res, { login: { accountId } });
     return;
   }
