@@ -167,7 +167,7 @@ const forwarding = {
   upstreamProxy: optional(
     'UPSTREAM_PROXY',
     proxyUrl,
-    'The HTTP proxy through which providers are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Providers on this machine are reached directly. HTTPS_PROXY and the like are not used.',
+    'The HTTP proxy through which providers, and issuers of identities, are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Those on this machine are reached directly. HTTPS_PROXY and the like are not used.',
   ),
   upstreamProxyBypass: optional(
     'UPSTREAM_PROXY_BYPASS',

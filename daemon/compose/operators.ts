@@ -89,6 +89,8 @@ function logInsOf({ settings, roles, clock, log }: BuildContext, store: RecordSt
     issuer,
     clientId,
     clientSecret,
+    proxy: settings.upstreamProxy,
+    proxyBypass: settings.upstreamProxyBypass,
     redirectUri: new URL(`${settings.adminUiPath}oidc/callback`, publicUrl).href,
     managementToken,
     roles,

@@ -5,7 +5,7 @@ import { LogThrottle } from '../core/log-throttle.js';
 import type { Clock, Log } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import { withTimeout } from '../core/timing.js';
-import { type BoundedFetch, boundedFetch, ProviderUnreachable } from './bounded-fetch.js';
+import { type BoundedFetch, boundedFetch, type BoundedFetchOptions, ProviderUnreachable } from './bounded-fetch.js';
 import type { Claims } from './role-mapping.js';
 
 /** Secrets of one log-in of a browser, against forged and stolen responses. */
@@ -26,7 +26,7 @@ export interface DeviceGrant {
   intervalSeconds: number;
 }
 
-export interface IdentityProviderOptions {
+export interface IdentityProviderOptions extends Pick<BoundedFetchOptions, 'proxy' | 'proxyBypass'> {
   issuer: string;
   clientId: string;
   clientSecret: string;
@@ -57,7 +57,7 @@ export class IdentityProvider {
 
   constructor(options: IdentityProviderOptions) {
     this.#options = options;
-    this.#fetch = boundedFetch(options.clock);
+    this.#fetch = boundedFetch(options);
     this.#log = new LogThrottle(options.clock, options.log, LOG_INTERVAL_MS);
   }
 

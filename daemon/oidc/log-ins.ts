@@ -8,14 +8,11 @@ import { withoutSecrets } from '../core/masking.js';
 import type { Clock, Log, RecordStore, SessionFrontEnd } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
 import type { Person } from '../core/sessions.js';
-import type { DeviceGrant, IdentityProvider, LogInChecks } from './identity-provider.js';
+import type { DeviceGrant, IdentityProvider, IdentityProviderOptions, LogInChecks } from './identity-provider.js';
 import { type Claims, roleFor, type RoleMapping } from './role-mapping.js';
 import { SealedSteps } from './sealed-steps.js';
 
-export interface LogInsOptions<Session> {
-  issuer: string;
-  clientId: string;
-  clientSecret: string;
+export interface LogInsOptions<Session> extends IdentityProviderOptions {
   /** Where the identity provider sends browsers back to. */
   redirectUri: string;
   managementToken: string;

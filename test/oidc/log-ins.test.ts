@@ -5,6 +5,8 @@ import { expect } from 'chai';
 import { loadSettings } from '../../config/settings.js';
 import type { WireSession } from '../../daemon/api/contract.js';
 import { readRoleMapping } from '../../daemon/oidc/role-mapping.js';
+import { canary } from '../support/canaries.js';
+import { ConnectProxy } from '../support/connect-proxy.js';
 import { startDaemon, type TestDaemon, type TestResponse } from '../support/daemon.js';
 import { eventually } from '../support/eventually.js';
 import { CLIENT_ID, type IssuerKeys, jwt, PersonBrowser, startIssuer, type TestIssuer } from '../support/issuer.js';
@@ -368,6 +370,24 @@ describe('people log in', () => {
       expect((await own.manage('POST', '/manage/login/web')).status).to.equal(200);
       await own.stop();
       server.close().closeAllConnections();
+    });
+
+    it('is reached through UPSTREAM_PROXY, unless it is on this machine', async () => {
+      const proxy = await ConnectProxy.start();
+      proxy.response = 'HTTP/1.1 502 Bad Gateway\r\n\r\n';
+      const password = canary('password');
+      const through = { ...env, UPSTREAM_PROXY: `http://llmp:${password}@${proxy.address}` };
+      const local = await startDaemon({ env: through });
+      expect((await local.manage('POST', '/manage/login/web')).status).to.equal(200);
+      expect(proxy.asked).to.deep.equal([]);
+      await local.stop();
+      const own = await startDaemon({ env: { ...through, OIDC_ISSUER: 'https://login.example.com' } });
+      const answer = await own.manage('POST', '/manage/login/web');
+      expect(problemOf(answer, 503, 'unavailable')).to.match(/cannot be used: unreachable/);
+      const credentials = `Basic ${Buffer.from(`llmp:${password}`).toString('base64')}`;
+      expect(proxy.asked[0]).to.include({ authority: 'login.example.com:443', credentials });
+      await own.stop();
+      proxy.stop();
     });
 
     it('responds with errors, redirects, too much, or as somebody else', async () => {
