@@ -48,20 +48,31 @@ export function authenticate(options: AuthenticationOptions): RequestHandler {
       return;
     }
     const presented = bearerOf(authorization);
+    let find: (() => Promise<Authority | null>) | null;
     if (presented !== null && isManagementToken(presented)) {
-      locals.authority = sessionId === undefined ? null : await lookUp(() => authorityOfSession(options, sessionId));
+      find = sessionId === undefined ? null : () => lookUp(() => authorityOfSession(options, sessionId));
+      locals.authority = (await find?.()) ?? null;
     } else {
       // What cannot be a secret of ours costs nothing more: neither a digest nor a query.
-      const authority =
-        presented !== null && mayBeSecret(presented) && (await lookUp(() => authorityOf(options, presented)));
+      find = presented !== null && mayBeSecret(presented) ? () => lookUp(() => authorityOf(options, presented)) : null;
+      const authority = await find?.();
       if (!authority) throw attempts.refuse(clientIp, locals.requestId);
       if (sessionId !== undefined)
         throw new Refusal('invalid_request', 'X-Llmp-Session is accepted only with the management token');
       locals.authority = authority;
     }
+    if (find) locals.hasStillAuthority = stillHas(locals.authority, find);
     next();
   };
 }
+
+const stillHas = (before: Authority | null, find: () => Promise<Authority | null>) => async () => {
+  const now = await find();
+  // A session of a person does not change before it ends, and all others follow the operator.
+  return (
+    (now === null) === (before === null) && now?.source.operator?.updatedAtMs === before?.source.operator?.updatedAtMs
+  );
+};
 
 const mayBeSecret = (presented: string) =>
   isWellFormedSecretOf('operator', presented) || isWellFormedSecretOf('session', presented);

@@ -99,7 +99,7 @@ const NOTHING = z.strictObject({});
 function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
   const { method, path, list, stream, version, status = 200 } = operation;
   return async (req, res) => {
-    const { authority: authenticated } = res.locals as Locals;
+    const { authority: authenticated, hasStillAuthority } = res.locals as Locals;
     // Without a credential; null is the holder of the management token.
     if (authenticated === undefined && operation.permission !== 'public') throw managementTokenRefused();
     const authority = authenticated ?? null;
@@ -127,7 +127,7 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
     }
     const result = await run(request, null);
     if (stream) {
-      await options.streams.serve(req, res, result as Feed);
+      await options.streams.serve(req, res, result as Feed, hasStillAuthority);
       return;
     }
     if (operation.holdsSecret) res.setHeader('Cache-Control', 'no-store');

@@ -1,8 +1,9 @@
 import { expect } from 'chai';
-import type { WireOperator, WireSession } from '../../../daemon/api/contract.js';
+import type { WireAuditRecord, WireOperator, WireSession } from '../../../daemon/api/contract.js';
 import { mintSecretOf } from '../../../daemon/core/token.js';
 import { daemonForEachTest, MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
+import { Follower } from '../../support/follower.js';
 import { auditOf as rowsOf, problemOf } from '../../support/management.js';
 
 type Created = WireOperator & { secret: string };
@@ -179,6 +180,41 @@ describe('operators', () => {
       ['operator.deactivate', [true, false]],
       ['operator.update', [false, true]],
     ]);
+  });
+
+  it('get no more of a stream within a second after a change', async () => {
+    const operator = await create({ role: 'auditor' });
+    const { streams } = daemon.daemon;
+    const follow = (secret: string) =>
+      new Follower<WireAuditRecord>(
+        daemon.url,
+        (client, options) => client.auditStream({}, options),
+        undefined,
+        secret,
+      );
+    const begun = async (secret: string) => {
+      const before = streams.size;
+      const follower = follow(secret);
+      await eventually('it follows', () => streams.size > before);
+      return follower;
+    };
+    const change = () =>
+      daemon.manage('POST', '/manage/projects', { name: `p${Math.random()}`, api_key: 'sk-of-the-provider' });
+    const [busy, other] = [await begun(operator.secret), await begun(MANAGEMENT_TOKEN)];
+    await change();
+    await eventually('they get a record', () => busy.items.length === 1 && other.items.length === 1);
+    await daemon.manage('DELETE', pathOf(operator));
+    daemon.clock.advance(1_000);
+    await change();
+    await busy.ended();
+    await eventually('the other one goes on', () => other.items.length === 3);
+    expect(busy.items.filter(({ action }) => action === 'project.create')).to.have.length(1);
+    await patch(operator, { is_active: true });
+    const idle = await begun(operator.secret);
+    await patch(operator, { ceilings: { hours: 1 } });
+    daemon.clock.advance(15_000);
+    await idle.ended();
+    await other.leave();
   });
 
   describe('in sessions', () => {
