@@ -23,7 +23,7 @@ const terms = {
   audience: text('--audience <TEXT>', 'the `aud` that a JWT must have'),
   match: texts(
     '--match <CLAIM=VALUE...>',
-    'a claim that a JWT must have, with this exact value (can be repeated); one of them must identify its owner',
+    'a claim that a JWT must have, with this value, in which * stands for any characters (can be repeated); one of them must identify the owner, without *',
   ),
   duration: value('--duration <HOURS>', lifetime, 'lifetime of the tokens, in hours or with a unit, for example 30m'),
   maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'request cap of the tokens; 0: unlimited'),

@@ -159,7 +159,10 @@ describe('llmp login', () => {
     issuer.consents = false;
     expect((await logIn()).err).to.contain('access was denied');
     const late = await here(`login --server ${daemon.url}`, {
-      pause: (ms) => Promise.resolve(void daemon.clock.advance(20 * ms)),
+      pause(ms) {
+        daemon.clock.advance(20 * ms);
+        return Promise.resolve();
+      },
     });
     expect(late).to.include({ exitCode: 1 });
     expect(late.err).to.match(/has expired/);

@@ -37,7 +37,7 @@ const EXEMPTIONS: readonly Exemption[] = [
     because: 'the one page that shows a token',
   },
   {
-    sink: /^stdout of llmp (?:manage )?token (?:generate|print)$/,
+    sink: /^stdout of llmp (?:manage )?token (?:generate|print|exchange)$/,
     secrets: ['token'],
     because: 'the same for an operator',
   },
