@@ -8,6 +8,7 @@ import { behavesInChanges } from './contract/changes.js';
 import { behavesOnTheCommandLine } from './contract/cli.js';
 import { behavesInLists } from './contract/lists.js';
 import { behavesInOperation } from './contract/operations.js';
+import { behavesInExchanges } from './contract/exchanges.js';
 import type { ContractContext } from './contract/context.js';
 import { behavesAtLimits } from './contract/limits.js';
 import { behavesInTheTerminalUi } from './contract/tui.js';
@@ -49,6 +50,7 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesInTheAdminUi(given);
     behavesInChanges(given);
     behavesInAccess(given);
+    behavesInExchanges(given);
     behavesInTop(given);
     behavesAtCaps(given);
     behavesAtLimits(given);

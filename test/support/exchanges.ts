@@ -32,22 +32,21 @@ export async function exchange(
   };
 }
 
-/** @param fields replace those of a trust for the claim `repository` being `acme/web`. */
+/** Terms of a trust for the claim `repository` being `acme/web`. */
+export const trustTerms = (issuer: string, projectId: string) => ({
+  issuer,
+  audience: 'llmp',
+  match: { repository: 'acme/web' },
+  project_id: projectId,
+  duration_minutes: 30,
+  name: 'gha {repository}#{run_id}',
+});
+
+/** @param fields replace those of `trustTerms`. */
 export const createTrust = (
   daemon: Pick<TestDaemon, 'manage'>,
   issuer: string,
   projectId: string,
   fields: Record<string, unknown> = {},
 ): Promise<WireTrust> =>
-  bodyOf<WireTrust>(
-    daemon.manage('POST', '/manage/trusts', {
-      issuer,
-      audience: 'llmp',
-      match: { repository: 'acme/web' },
-      project_id: projectId,
-      duration_minutes: 30,
-      name: 'gha {repository}#{run_id}',
-      ...fields,
-    }),
-    201,
-  );
+  bodyOf<WireTrust>(daemon.manage('POST', '/manage/trusts', { ...trustTerms(issuer, projectId), ...fields }), 201);
