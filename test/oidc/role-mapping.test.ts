@@ -28,6 +28,7 @@ describe('OIDC_ROLES', () => {
       [{ email: 'ana@example.com' }, 'issuer'],
       [{ email: 'ana@example.com', email_verified: true }, 'issuer'],
       [{ email: 'ana@example.com', email_verified: false }, null],
+      [{ email: 'ana@example.com', email_verified: 'false' }, null],
       [{ 'https://example.com/level': '1' }, 'viewer'],
       [{ 'https://example.com/level': 1 }, null],
       [{}, null],
