@@ -79,7 +79,7 @@ describe('OIDC_ROLES', () => {
       [[{ ...row, projects: ['web'] }], /, row 1: projects must be a list/],
       [[{ ...row, ceilings: { hours: 0 } }], ', row 1: ceilings.hours must be a whole number from 1 to 8760'],
       [[{ ...row, ceilings: { hour: 1 } }], ', row 1: ceilings.hour is not known'],
-      [[{ ...row, ceilings: { budget: { eur: '1' } } }], ', row 1: ceilings.budget.eur is not known'],
+      [[{ ...row, ceilings: { budget: { usd: '1', eur: '1' } } }], ', row 1: ceilings.budget.eur is not known'],
       [[{ ...row, ceilings: { routes: [] } }], /, row 1: ceilings\.routes /],
     ];
     for (const [rows, expected] of cases) {
