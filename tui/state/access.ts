@@ -1,5 +1,6 @@
 /** Operators and trusts: their lists, and the details of one. All are in memory. */
 import type { WireOperator, WireTrust } from '../../daemon/api/contract.js';
+import { detailColumns } from './record-rows.js';
 import { listRows } from './rows.js';
 import { type AccessList, type AccessState, type State, view } from './state.js';
 import { cursorRow, emptyWindow, move, moveTo, type Window, withAllRows } from './window.js';
@@ -46,11 +47,14 @@ export function trust(state: State): WireTrust | undefined {
   return shown.screen === 'trust' ? access.trusts?.find(({ id }) => id === shown.id) : undefined;
 }
 
-/** Lines of the details of an operator or trust, at most: they fit on a screen of 24 rows, and scroll on a lower one. */
-const MAX_DETAIL_LINES = 18;
+/** Facts of one line. */
+const FACT_LINES = 16;
 
+/** Scrolls the details. The limit is an estimate: how long texts are wrapped is known on the screen only. */
 export function scrolled(state: State, by: number): State {
-  const lastTop = Math.max(0, MAX_DETAIL_LINES - (listRows(state) + 1));
+  const shown = operator(state) ?? trust(state) ?? {};
+  const lines = FACT_LINES + Math.ceil(JSON.stringify(shown).length / detailColumns(state));
+  const lastTop = Math.max(0, lines - (listRows(state) + 1));
   const top = Math.max(0, Math.min(lastTop, state.access.top + by));
   return { ...state, access: { ...state.access, top } };
 }
