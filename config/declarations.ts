@@ -19,6 +19,7 @@ import {
   integer,
   type Kind,
   listenAddress,
+  managementToken,
   oneOf,
   plainText,
   retention,
@@ -84,7 +85,7 @@ const optional = <T, Marks extends Mark = never>(name: string, kind: Kind<T>, me
 const listening = {
   managementToken: setting(
     'MANAGEMENT_TOKEN',
-    credential,
+    managementToken,
     null,
     'The credential for the management API, the command line and the Admin UI. It is compared byte for byte.',
     'isRequired',
