@@ -173,9 +173,9 @@ async function interact(provider: Provider, issuer: TestIssuer, req: IncomingMes
   const accountId = String(issuer.person.sub);
   if (prompt.name === 'login') {
     if (issuer.asks && req.method === 'GET') {
-      res
-        .setHeader('content-type', 'text/html')
-        .end('<!doctype html><form method="post"><button>Sign in</button></form>');
+      // Without an icon, the browser would ask for one.
+      const head = '<!doctype html><title>Sign in</title><link rel="icon" href="data:,">';
+      res.setHeader('content-type', 'text/html').end(`${head}<form method="post"><button>Sign in</button></form>`);
       return;
     }
     await provider.interactionFinished(req, res, { login: { accountId } });
