@@ -1,10 +1,19 @@
+import type { ServerResponse } from 'node:http';
 import { expect } from 'chai';
-import type { WireAuditRecord, WireOperator, WireSession } from '../../../daemon/api/contract.js';
+import type {
+  WireAuditRecord,
+  WireBatchUndone,
+  WireOperator,
+  WireSession,
+  WireTokenCreated,
+} from '../../../daemon/api/contract.js';
 import { mintSecretOf } from '../../../daemon/core/token.js';
 import { daemonForEachTest, MANAGEMENT_TOKEN } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
 import { Follower } from '../../support/follower.js';
 import { auditOf as rowsOf, problemOf } from '../../support/management.js';
+import { ProxyFixture } from '../../support/proxy-fixture.js';
+import { head } from '../../support/raw.js';
 
 type Created = WireOperator & { secret: string };
 
@@ -270,5 +279,90 @@ describe('operators', () => {
       }
       for (const unknown of [UNKNOWN_ID, 'x']) problemOf(await inSession(unknown), 401, 'session_ended');
     });
+  });
+});
+
+describe('an operator that is deactivated', () => {
+  const scene = ProxyFixture.forEachTest();
+
+  /** An event stream that is under way. */
+  async function streaming(secret: string) {
+    const upstream = new Promise<ServerResponse>((resolve) => {
+      scene.provider.answer = (_req, res) => {
+        res.writeHead(200, { 'Content-Type': 'text/event-stream' }).write('data: 1\n\n');
+        resolve(res);
+      };
+    });
+    const client = await scene.client(head('POST /v1/chat/completions', secret, { 'Content-Length': '0' }));
+    await client.seen('data: 1\n\n');
+    return { client, upstream: await upstream };
+  }
+  const operatorWithTokens = async () => {
+    const { daemon, project } = scene;
+    const operator = (await daemon.manage('POST', '/manage/operators', { name: 'ana', role: 'issuer' }))
+      .body as Created;
+    const headers = { authorization: `Bearer ${operator.secret}` };
+    const issue = async (name: string) =>
+      (await daemon.manage('POST', '/manage/tokens', { project_id: project.id, name }, headers))
+        .body as WireTokenCreated;
+    return { path: `/manage/operators/${operator.id}`, id: operator.id, tokens: [await issue('a'), await issue('b')] };
+  };
+  const batch = '0b5e4a1e-0000-4000-8000-000000000001';
+
+  it('loses its tokens, and their requests in flight end; those of other tokens of the project go on', async () => {
+    const { path, id, tokens } = await operatorWithTokens();
+    const [own, other] = [await streaming(tokens[0]?.token ?? ''), await streaming(scene.secret)];
+    const headers = { 'x-audit-reason': 'left', 'x-llmp-user': 'root@laptop' };
+    const answer = await scene.daemon.manage('DELETE', path, undefined, headers);
+    expect(answer.body).to.deep.equal({ message: 'operator deactivated, 2 tokens revoked', revoked_count: 2 });
+    await own.client.closed;
+    expect(own.client.pending.toString()).to.include('token_revoked');
+    other.upstream.write('data: 2\n\n');
+    await other.client.seen('data: 2\n\n');
+    expect(await scene.daemon.token(tokens[1]?.id ?? '')).to.include({
+      state: 'revoked',
+      revoked_by: 'root@laptop',
+      revoke_reason: 'left',
+    });
+    const records = (await rowsOf(scene.daemon)).slice(-3);
+    expect(
+      records.map(({ action, token_id, count, reason }) => [action, token_id, count, reason]),
+    ).to.have.deep.members([
+      ['operator.deactivate', null, 2, 'left'],
+      ...tokens.map((token) => ['token.revoke', token.id, null, 'left']),
+    ]);
+    expect(records.map(({ details }) => (JSON.parse(details ?? '{}') as { operator: string }).operator)).to.deep.equal(
+      Array(3).fill(id),
+    );
+    const again = await scene.daemon.manage('DELETE', path);
+    expect(again.body).to.include({ message: 'operator deactivated, 0 tokens revoked' });
+  });
+
+  it('leaves its tokens as they are with keep_tokens, also by PATCH', async () => {
+    const { path, tokens } = await operatorWithTokens();
+    const { client, upstream } = await streaming(tokens[0]?.token ?? '');
+    const deactivated = await scene.daemon.manage('PATCH', `${path}?keep_tokens=true`, { is_active: false });
+    expect(deactivated.body).to.include({ is_active: false });
+    upstream.write('data: 2\n\n');
+    await client.seen('data: 2\n\n');
+    const kept = await scene.daemon.manage('DELETE', `${path}?keep_tokens=true`);
+    expect(kept.body).to.deep.equal({ message: 'operator deactivated, its tokens stay', revoked_count: 0 });
+    problemOf(
+      await scene.daemon.manage('PATCH', `${path}?keep_tokens=true`, { role: 'viewer' }),
+      400,
+      'invalid_request',
+    );
+    expect((await scene.daemon.token(tokens[1]?.id ?? '')).state).to.equal('active');
+  });
+
+  it('gets its tokens back by an undo of the batch, but is not reactivated by it', async () => {
+    const { path, tokens } = await operatorWithTokens();
+    await scene.daemon.manage('PATCH', path, { is_active: false }, { 'x-audit-batch': batch });
+    const undone = await scene.daemon.manage('POST', `/manage/batches/${batch}/undo`, {});
+    expect((undone.body as WireBatchUndone).undone.map(({ token_id }) => token_id)).to.have.members(
+      tokens.map((token) => token.id),
+    );
+    for (const { id } of tokens) expect((await scene.daemon.token(id)).state).to.equal('active');
+    expect((await scene.daemon.manage('GET', path)).body).to.include({ is_active: false });
   });
 });
