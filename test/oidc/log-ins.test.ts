@@ -154,6 +154,16 @@ describe('people log in', () => {
       refusedWith(await finish(state, cameBackTo), here);
     });
 
+    it('at another instance than the one at which they began', async () => {
+      const { url, state } = await begin();
+      const cameBackTo = await atProvider(url);
+      const instance = await startDaemon({ env });
+      const query = new URL(cameBackTo).search.slice(1);
+      const answer = await instance.manage('POST', '/manage/login/web/finish', { state, query });
+      expect(await bodyOf(answer, 201)).to.include({ actor: 'person:ana' });
+      await instance.stop();
+    });
+
     it('only once with a code', async () => {
       const { url, state } = await begin();
       const cameBackTo = await atProvider(url);
