@@ -48,6 +48,10 @@ export async function buildManagement(
   const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
   const logInAttempts = new FailedAttempts({ surface: ADMIN_UI, store: records, clock, log });
   const streams = new EventStreams(clock);
+  // Each change of what somebody may do is recorded. Those of other instances are noticed a little later.
+  records.onCommitted(() => {
+    streams.recheck();
+  });
   const probes = probesOf(context, core, traffic, storage);
   const status = statusReports(context, core, traffic, storage, probes);
   const { proxy, upgrades } = traffic;
