@@ -48,8 +48,8 @@ describe('/manage/trusts', () => {
       ['a field that there is not', { subject: 'x' }],
     ];
     for (const [what, fields] of refused) {
-      const { status, body } = await create(fields);
-      expect([status, (body as { code: string }).code], what).to.deep.equal([400, 'invalid_request']);
+      const answer = await create(fields);
+      expect([answer.status, (answer.body as { code: string }).code], what).to.deep.equal([400, 'invalid_request']);
     }
     problemOf(await create({ project_id: UNKNOWN_ID }), 404, 'not_found');
     expect((await pagesOf(daemon, '/manage/trusts')).flat()).to.deep.equal([]);

@@ -483,7 +483,7 @@ describe('POST /token/exchange', () => {
           'an error': { status: 500, body: '{}' },
           '401': { status: 401, body: '{}' },
           'a redirect': { status: 302, body: '', headers: { location: `${issuer.url}/keys` } },
-          'huge keys': { ...document({ keys: issuer.keys, padding: 'x'.repeat(300_000) }), path: '/keys' },
+          'huge keys': { ...document({ keys: issuer.keys, padding: 'x'.repeat(600_000) }), path: '/keys' },
           'many keys': { ...document({ keys: Array.from({ length: 101 }, () => issuer.key.jwk) }), path: '/keys' },
           'no keys': { ...document({ keys: [] }), path: '/keys' },
           'only secrets': { ...document({ keys: [{ kty: 'oct', k: 'c2VjcmV0' }] }), path: '/keys' },
