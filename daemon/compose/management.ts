@@ -28,6 +28,8 @@ export interface Management {
   server: HttpServer;
   /** The server of /manage, if it is not `server`. */
   managementServer: HttpServer | null;
+  /** Another mapping of roles is in force. */
+  rolesChanged: () => void;
 }
 
 /** In the list of degraded parts. */
@@ -57,8 +59,8 @@ export async function buildManagement(
   const { proxy, upgrades } = traffic;
   const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
   const { link, isPrimary } = context;
-  const forOperators = link
-    ? CLIENTS_ONLY
+  const { rolesChanged, ...forOperators } = link
+    ? { ...CLIENTS_ONLY, rolesChanged: () => undefined }
     : // Loaded only where it is served: it weighs more than all that requests on /v1 need.
       (await import('./operators.js')).partsForOperators(context, core, traffic, storage, {
         streams,
@@ -85,7 +87,7 @@ export async function buildManagement(
     await crew?.reported();
     return status();
   };
-  return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer };
+  return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer, rolesChanged };
 }
 
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: Storage): Probes {

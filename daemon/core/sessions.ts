@@ -135,6 +135,15 @@ export class Sessions {
     return this.session(id);
   }
 
+  /**
+   * Another mapping of roles is in force. The sessions that began with another one have ended by that; this makes sure that they stay so
+   * if theirs comes back. @throws {Refusal} `unavailable`
+   */
+  async endThoseOfOtherMappings(): Promise<void> {
+    const [mapping, now] = [this.#mapping(), this.#clock.now()];
+    await orUnavailable(this.#store.change((tx) => tx.access.endSessionsOfOtherMappings(mapping, now)));
+  }
+
   /** What a session allows; null: everything. @throws {Refusal} `session_ended`, also for an unknown session. */
   async authority(id: string): Promise<Authority | null> {
     return this.#activeAuthority(await orUnavailable(this.#store.access.session(id)));

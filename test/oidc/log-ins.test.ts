@@ -338,6 +338,13 @@ describe('people log in', () => {
       expect((await self(inSession)).status).to.equal(200);
       applied(ROWS.slice(0, 1));
       problemOf(await self(inSession), 401, 'session_ended');
+      const stored = 'SELECT id FROM sessions WHERE ended_at IS NULL';
+      const { database } = daemon.daemon.stores;
+      await eventually('its end is stored', async () => (await database.select(stored)).length === 0);
+      applied(ROWS);
+      problemOf(await self(inSession), 401, 'session_ended');
+      expect((await logIn()).status).to.equal(201);
+      applied(ROWS.slice(0, 1));
       refusedWith(await logIn(), 'Ana Lima has no role here: ask the operators of llmp for one');
       expect(await daemon.token(id)).to.include({
         is_active: true,

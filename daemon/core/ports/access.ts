@@ -88,6 +88,8 @@ export interface AccessChanges {
   updateOperator(operator: Operator): Promise<void>;
   /** Ends the sessions of an operator that have not ended. */
   endSessionsOf(operatorId: string, nowMs: number): Promise<void>;
+  /** The same for sessions of people that began with another mapping of roles. @param mapping its SHA-256; null: there is none. */
+  endSessionsOfOtherMappings(mapping: string | null, nowMs: number): Promise<void>;
   /** Reads the session and locks it until the end of the transaction. */
   lockSession(id: string): Promise<Session | null>;
   /** The same for all sessions of a person, who can issue tokens in none of them. Must come first in the transaction. */

@@ -103,6 +103,12 @@ export class SqlAccessChanges implements AccessChanges {
     await this.#tx.execute(sql, { operatorId, nowMs });
   }
 
+  async endSessionsOfOtherMappings(mapping: string | null, nowMs: number): Promise<void> {
+    // Those of others have none, and NULL is not another one.
+    const sql = 'UPDATE sessions SET ended_at = $nowMs WHERE mapping <> $mapping AND ended_at IS NULL';
+    await this.#tx.execute(sql, { mapping: mapping ?? '', nowMs });
+  }
+
   lockSession(id: string) {
     return oneSession(this.#tx, 'id', id, this.#tx.dialect.forUpdate);
   }
