@@ -1,6 +1,6 @@
 /** Storage for operators and sessions. Management requests are not frequent, so each reads what it needs: a change holds at once on all instances. */
 import type { AuditActor, Ceilings, FrontEnd, Role } from '../../api/vocabulary.js';
-import type { Token } from '../token.js';
+import type { Revocation, Token } from '../token.js';
 import type { PageOf, PageRequest } from './common.js';
 
 /** What an operator may do, and where. */
@@ -100,6 +100,8 @@ export interface AccessChanges {
   deleteSessionsExpiredBefore(timeMs: number): Promise<void>;
   /** Number of tokens of an issuer that are neither revoked nor expired. */
   countActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<number>;
+  /** Revokes tokens that are locked. */
+  revokeTokens(ids: readonly string[], revocation: Revocation): Promise<void>;
   /** These tokens, which are locked until the end of the transaction. */
   lockActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<Pick<Token, 'id' | 'projectId' | 'obfuscated'>[]>;
 }
