@@ -10,6 +10,7 @@ import {
   ID_PREFIX_PATTERN,
   MODEL_PART_PATTERN,
   NAMED_ACTOR_PATTERN,
+  NAMED_ACTORS,
   type RequestOutcome,
   STATUS_LIST_PATTERN,
   type TokenState,
@@ -137,17 +138,11 @@ export const provider = oneOf('provider', PROVIDER_TITLES);
 export const action = oneOf('action', ACTIONS);
 
 const NAMED_ACTOR = new RegExp(`^${NAMED_ACTOR_PATTERN}$`);
-const NAMED: Record<string, string> = {
-  'operator:': 'an operator, by name',
-  'person:': 'a person, by the ID of the identity provider',
-  'trust:': 'a trust, by its whole ID',
-};
-const isNameBegun = ({ text, isLast }: TermPart) => isLast && Object.keys(NAMED).some((kind) => kind.startsWith(text));
-const namedCompletions = Object.entries(NAMED).map(([insert, meaning]) => ({ insert, what: meaning }));
+const isNameBegun = ({ text, isLast }: TermPart) => isLast && NAMED_ACTORS.some((kind) => `${kind}:`.startsWith(text));
 
 const unnamed = oneOf('actor', ACTORS);
 export const actor: ValueSet = {
-  completions: [...unnamed.completions, ...namedCompletions],
+  ...unnamed,
   resolve(part) {
     if (NAMED_ACTOR.test(part.text)) return { value: part.text };
     const found = isNameBegun(part) ? 'open' : unnamed.resolve(part);
@@ -157,15 +152,12 @@ export const actor: ValueSet = {
 };
 
 /** Who has issued a token. A name alone is that of an operator. */
-export const issuer: ValueSet = {
-  completions: namedCompletions,
-  resolve(part) {
-    const { text } = part;
-    if (NAMED_ACTOR.test(text)) return { value: text };
-    if (isNameBegun(part)) return 'open';
-    if (text !== '' && !text.includes(':')) return { value: `operator:${text}` };
-    return { problem: 'by must be operator:NAME, person:ID or trust:ID' };
-  },
+export const issuer: ValueResolver = (part) => {
+  const { text } = part;
+  if (NAMED_ACTOR.test(text)) return { value: text };
+  if (isNameBegun(part)) return 'open';
+  if (text !== '' && !text.includes(':')) return { value: `operator:${text}` };
+  return { problem: 'by must be operator:NAME, person:ID or trust:ID' };
 };
 
 export const outcome = oneOf('outcome', OUTCOMES);
