@@ -19,7 +19,7 @@ import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './pages/events.js';
-import { logInHandlers } from './pages/log-in.js';
+import { logInHandlers, PROVIDER_LOG_IN } from './pages/log-in.js';
 import { identityProviderHandlers } from './pages/identity-provider.js';
 import { myTokenRoutes } from './pages/my-tokens.js';
 import { overviewRoutes } from './pages/overview.js';
@@ -120,7 +120,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   });
   const { leave, comeBack } = identityProviderHandlers({ path, sessions, renderer });
   router
-    .route('/login/provider')
+    .route(`/${PROVIDER_LOG_IN}`)
     .get(leave)
     .all(notAllowed(['GET']));
   // Before the search for secrets in addresses: the identity provider chooses this one.
