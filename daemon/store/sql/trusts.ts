@@ -37,9 +37,14 @@ export class SqlTrusts implements TrustStore {
   }
 
   async sourcesOf(issuer: string) {
-    const sql = 'SELECT DISTINCT audience, jwks_file FROM trusts WHERE issuer = $issuer AND is_active = TRUE';
-    const rows = await this.#database.select<Pick<TrustColumns, 'audience' | 'jwks_file'>>(sql, { issuer }, 'usual');
-    return rows.map(({ audience, jwks_file: jwksFile }) => ({ audience, jwksFile }));
+    const rows = await this.#database.select<Pick<TrustColumns, 'issuer' | 'audience' | 'jwks_file'>>(
+      'SELECT DISTINCT issuer, audience, jwks_file FROM trusts WHERE issuer = $issuer AND is_active = TRUE',
+      { issuer },
+      'usual',
+    );
+    // MySQL ignores spaces at the end of a text.
+    const same = rows.filter((row) => row.issuer === issuer);
+    return same.map(({ audience, jwks_file: jwksFile }) => ({ audience, jwksFile }));
   }
 
   async activeOf(issuer: string, audience: string): Promise<Trust[]> {
@@ -48,7 +53,7 @@ export class SqlTrusts implements TrustStore {
       { issuer, audience },
       'usual',
     );
-    return rows.map(TRUST.of);
+    return rows.map(TRUST.of).filter((trust) => trust.issuer === issuer && trust.audience === audience);
   }
 
   async removeUsedJwts(beforeMs: number, limit: number): Promise<void> {

@@ -66,6 +66,21 @@ export function behavesInExchanges(given: ContractContext): void {
       });
     }
 
+    it('compare issuers and audiences exactly, so that nobody makes llmp ask for keys again and again', async () => {
+      const { repository } = await trust();
+      issuer.asked.length = 0;
+      for (const [changed, expected] of [
+        [{ iss: `${issuer.url} ` }, '403 no_trust'],
+        [{ iss: issuer.url.replace('http', 'HTTP') }, '403 no_trust'],
+        [{ aud: 'llmp ' }, '400 invalid_grant'],
+        [{ aud: 'LLMP' }, '400 invalid_grant'],
+      ] as const) {
+        const text = await issuer.jwt({ repository, run_id: '1', ...changed }, Date.now());
+        expect(await exchangeAt(0, text), JSON.stringify(changed)).to.equal(expected);
+      }
+      expect(issuer.asked).to.deep.equal([]);
+    });
+
     it('follow changes of a trust from the next one on, at every instance', async () => {
       const { id, repository } = await trust();
       for (let at = 0; at < 4; at++) expect(await exchangeAt(at, await jwt(repository))).to.match(/^sk-wt-/);
