@@ -82,12 +82,14 @@ export const selfExample: z.input<typeof self> = {
 
 const operatorFields = {
   projects: about(
-    nullable(z.array(id).min(1).max(MAX_PROJECTS)),
+    nullable(z.array(id).min(1).max(MAX_PROJECTS)).describe(`a list of 1 to ${MAX_PROJECTS} IDs of projects, or null`),
     'IDs of the projects that the operator may see. Null, the default: all of them.',
   ).optional(),
   expires_at: about(nullable(time), 'When the secret ends by itself. Null, the default: never.').optional(),
   ceilings: about(
-    nullable(ceilings),
+    nullable(ceilings).describe(
+      'an object with some of hours, requests, active_tokens, routes, models, limits and budget, or null',
+    ),
     'The most that a token may have which the operator issues. Null, the default: no ceilings.',
   ).optional(),
 };
