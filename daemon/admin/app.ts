@@ -39,6 +39,7 @@ import { trustRoutes } from './pages/trust.js';
 import { trustsRoutes } from './pages/trusts.js';
 import { usageRoutes } from './pages/usage.js';
 import type { Route } from './page-request.js';
+import { isIssuer } from './parts/frame.js';
 
 export interface AdminOptions extends SessionsOptions {
   readBody: ReadBody;
@@ -199,7 +200,7 @@ function problemHandler(sessions: Sessions, renderer: Renderer, log: AdminOption
     if (status >= 500) log.error('cannot serve a page of the Admin UI', { requestId, error });
     const session = await sessions.authenticate(req).catch(() => null);
     const isLoggedIn = session !== null;
-    const body = problemPage({ title, message, requestId, isLoggedIn });
+    const body = problemPage({ title, message, requestId, isLoggedIn, isIssuer: isIssuer(session?.user ?? null) });
     await renderer.page(res, {
       title,
       section: isLoggedIn ? 'none' : null,

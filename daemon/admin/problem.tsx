@@ -52,17 +52,20 @@ interface ProblemProps {
   title: string;
   message: string;
   requestId: string | null;
-  /** Selects the link: to the overview, or to the login page. */
+  /** Selects the link: to the first page, or to the login page. */
   isLoggedIn: boolean;
+  isIssuer: boolean;
 }
 
-export function problemPage({ title, message, requestId, isLoggedIn }: ProblemProps) {
+export function problemPage({ title, message, requestId, isLoggedIn, isIssuer }: ProblemProps) {
   return (
     <div className="problem">
       <h1>{title}</h1>
       <p>{message}</p>
       <p>
-        <Link to={isLoggedIn ? '' : 'login'}>{isLoggedIn ? 'Go to the overview' : 'Go to the login page'}</Link>
+        <Link to={isLoggedIn ? '' : 'login'}>
+          {!isLoggedIn ? 'Go to the login page' : isIssuer ? 'Go to my tokens' : 'Go to the overview'}
+        </Link>
       </p>
       {requestId === null ? null : (
         <p className="hint">

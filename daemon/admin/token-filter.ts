@@ -16,6 +16,7 @@ const QUERIED = [
   'spent_over',
   'spent_under',
   'left_over',
+  'issued_by',
 ] as const;
 const TIMES = ['expires_before', 'expires_after', 'created_before', 'created_after'] as const;
 

@@ -1,4 +1,5 @@
 /** The Admin UI in a real browser. */
+import { spawn } from 'node:child_process';
 import { createServer, request, type Server, type ServerResponse } from 'node:http';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -6,13 +7,22 @@ import type { AddressInfo } from 'node:net';
 import type axe from 'axe-core';
 import { expect } from 'chai';
 import type { Browser, Page } from 'playwright-core';
-import type { WireProject, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { WireOperator, WireProject, WireTokenCreated, WireTrust } from '../../daemon/api/contract.js';
 import { needsBrowser, openWindow, startBrowser, type Window } from '../support/browser.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon } from '../support/daemon.js';
+import { startProvider } from '../support/provider.js';
 import { eventually } from '../support/eventually.js';
-import { auditOf, lastAuditOf, storedIn } from '../support/management.js';
+import { auditOf, bodyOf, lastAuditOf, storedIn } from '../support/management.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const CEILINGS = {
+  hours: 72,
+  requests: 500,
+  active_tokens: 5,
+  models: ['gpt-4o', 'gpt-4o-mini', 'claude-*'],
+  limits: { requests_per_minute: 60 },
+  budget: { usd: '20', period: 'month', mode: 'soft' },
+};
 const EVIL = `<img src=x onerror="document.title='hit'"><script>document.title='hit'</script>javascript:`;
 
 describe('the Admin UI in a browser', function () {
@@ -43,12 +53,15 @@ describe('the Admin UI in a browser', function () {
     page = window.page;
   }
 
-  async function logIn(): Promise<void> {
+  async function logIn(secret = MANAGEMENT_TOKEN, first = 'Overview'): Promise<void> {
     await page.goto(base());
-    await page.getByLabel('Management token').fill(MANAGEMENT_TOKEN);
+    await page.getByLabel('Management token').fill(secret);
     await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.getByRole('heading', { name: first, exact: true }).waitFor();
   }
+
+  const operatorWith = async (fields: Record<string, unknown>) =>
+    bodyOf<WireOperator & { secret: string }>(await daemon.manage('POST', '/manage/operators', fields), 201);
 
   const click = (role: 'link' | 'button', name: string) => page.getByRole(role, { name, exact: true }).click();
   const goTo = (section: string) =>
@@ -126,6 +139,58 @@ describe('the Admin UI in a browser', function () {
       expect(window.complaints).to.deep.equal([]);
     });
   }
+
+  it('takes a developer who has never seen it from the link to a working request, in six steps and under a minute', async () => {
+    const provider = await startProvider();
+    const own = await startDaemon({ upstream: provider.url });
+    const project = await own.createProject({ name: 'web' });
+    const ana = { name: 'ana', role: 'issuer', projects: [project.id], ceilings: { ...CEILINGS, budget: undefined } };
+    const { secret } = await bodyOf<{ secret: string }>(await own.manage('POST', '/manage/operators', ana), 201);
+    await open();
+    await window.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+    const shell = spawn('bash', { env: { PATH: process.env.PATH }, stdio: ['pipe', 'pipe', 'ignore'] });
+    let output = '';
+    shell.stdout.on('data', (piece: Buffer) => (output += piece.toString()));
+    const clipboard = () => page.evaluate<string>('navigator.clipboard.readText()');
+    let steps = 0;
+    const step = async (done: Promise<unknown>) => {
+      steps += 1;
+      await done;
+    };
+    const startedMs = Date.now();
+
+    await page.goto(`${own.managementUrl}/admin/`); // The link.
+    await page.locator('input:focus').waitFor();
+    await step(page.keyboard.type(secret).then(() => page.keyboard.press('Enter')));
+    await heading('My tokens');
+    await page.locator('input:focus').waitFor();
+    await step(page.keyboard.type('my laptop').then(() => page.keyboard.press('Enter')));
+    await heading('Token issued');
+    const copied: string[] = [];
+    for (const name of ['Copy', 'Copy: Environment', 'Copy: curl']) {
+      await step(click('button', name));
+      copied.push(await clipboard());
+    }
+    const [token, environment, curl] = copied;
+    // The shell asks for the token after the first example.
+    await step(Promise.resolve(shell.stdin.end(`${environment}\n${token}\n${curl}\n`)));
+    await new Promise((ended) => shell.once('close', ended));
+
+    expect(output).to.include('"object":"chat.completion"');
+    expect(provider.received.map(({ url }) => url)).to.deep.equal(['/v1/chat/completions']);
+    expect(JSON.parse(provider.received[0]!.body.toString())).to.have.property('model', 'gpt-4o');
+    expect(steps).to.equal(6);
+    expect(Date.now() - startedMs).to.be.below(60_000);
+    await click('link', 'I have stored it');
+    await page.getByRole('table', { name: 'Tokens issued by me' }).getByText('1 / 500').waitFor();
+    await click('link', 'Revoke…');
+    await page.getByRole('dialog', { name: 'Revoke my laptop?' }).waitFor();
+    await click('button', 'Revoke');
+    await page.getByText('Token revoked.').waitFor();
+    expect(window.complaints).to.deep.equal([]);
+    await own.stop();
+    await provider.stop();
+  });
 
   it('shows a secret on one line at every width, and selects all of it', async () => {
     const project = await daemon.createProject({ name: 'web' });
@@ -751,7 +816,7 @@ describe('the Admin UI in a browser', function () {
     expect(await page.evaluate('document.activeElement.id')).to.equal('main');
     const reached: unknown[] = [];
     await page.goto(`${base()}?span=24h`);
-    for (let i = 0; i < 11; i++) {
+    for (let i = 0; i < 13; i++) {
       await page.keyboard.press('Tab');
       reached.push(await page.evaluate('document.activeElement.textContent.trim()'));
     }
@@ -766,6 +831,8 @@ describe('the Admin UI in a browser', function () {
       'Events',
       'Audit',
       'Cache',
+      'Operators',
+      'Trusts',
       'Log out',
     ]);
   });
@@ -801,6 +868,17 @@ describe('the Admin UI in a browser', function () {
           await page.goto(base());
           await expectFine(page, 'login');
           await logIn();
+          const ana = await operatorWith({ name: 'ana-'.repeat(25), role: 'issuer', ceilings: CEILINGS });
+          const trust = await bodyOf<WireTrust>(
+            await daemon.manage('POST', '/manage/trusts', {
+              issuer: 'https://token.actions.githubusercontent.com',
+              audience: 'llmp',
+              match: { repository: 'acme/web-'.repeat(12), ref: 'refs/heads/main' },
+              project_id: project.id,
+              duration_minutes: 30,
+            }),
+            201,
+          );
           const record = (await daemon.manage('GET', '/manage/audit?limit=1')).body as { id: string }[];
           for (const to of [
             '',
@@ -810,12 +888,26 @@ describe('the Admin UI in a browser', function () {
             'events?q=why%3Acap&since=7d',
             `tokens/${token.id}`,
             `tokens/${token.id}/reactivate`,
+            `tokens/${token.id}/restrict`,
+            `tokens/${token.id}/budget`,
             `tokens/${token.id}/secret`,
             'tokens/new',
             `tokens/new?like=${token.id}`,
             'projects',
             'projects/new',
             `projects/${project.id}`,
+            `projects/${project.id}/budget`,
+            'operators',
+            'operators/new',
+            `operators/${ana.id}`,
+            `operators/${ana.id}/change`,
+            `operators/${ana.id}/deactivate`,
+            `operators/${ana.id}/secret`,
+            'trusts',
+            'trusts/new',
+            `trusts/${trust.id}`,
+            `trusts/${trust.id}/change`,
+            `trusts/${trust.id}/delete`,
             'top?window=5m',
             'top?by=model&window=24h',
             'usage',
@@ -835,7 +927,19 @@ describe('the Admin UI in a browser', function () {
           await click('link', 'Reactivate…');
           await page.getByRole('dialog').waitFor();
           await expectFine(page, 'a dialog');
-        });
+
+          await page.goto(base());
+          await click('button', 'Log out');
+          await logIn(ana.secret, 'My tokens');
+          await expectFine(page, 'the first page of an issuer, without tokens');
+          await click('button', 'Issue token');
+          await heading('Token issued');
+          await expectFine(page, 'a secret');
+          for (const to of ['', 'tokens', 'tokens/new', 'projects', `projects/${project.id}`, 'audit']) {
+            await page.goto(base() + to);
+            await expectFine(page, `${to} of an issuer`);
+          }
+        }).timeout(300_000);
       }
     }
   });

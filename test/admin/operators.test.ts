@@ -122,6 +122,13 @@ describe('operators in the Admin UI', () => {
     const [record] = (await auditOf(daemon)).filter(({ action }) => action === 'token.create');
     expect(record).to.include({ actor: 'operator:ana' });
     expect(plain((await browser.get(`tokens/${idIn(to)}`)).html)).to.include('Issued by operator ana');
+    await daemon.createToken(project.id, { name: 'of the root' });
+    const list = (await browser.get('tokens?q=by%3Aoperator%3Aana')).html;
+    expect(list).to.include('>ci<').and.not.to.include('of the root');
+    const all = { what: 'revoke', all: 'yes', query: 'q=by:operator:ana' };
+    expect((await browser.post('tokens/marked', all)).html)
+      .to.include('Revoke 1 token?')
+      .and.to.include('issued_by=operator');
   });
 
   it('get the log-in page with the reason when their session has ended', async () => {
@@ -152,7 +159,10 @@ describe('operators in the Admin UI', () => {
       own.post('tokens/new', { project_id: project.id, name: `t${at}`, duration: '1', unit: 'hours' }),
     );
     for (const { status, to, html } of await Promise.all([...racing, ...sending])) {
-      if (status !== 200) expect(to, `${status} ${plain(html)}`).to.match(/^\/admin\/(?:login\?why=ended|tokens\/[0-9a-f-]{36}\/secret$)/);
+      if (status !== 200)
+        expect(to, `${status} ${plain(html)}`).to.match(
+          /^\/admin\/(?:login\?why=ended|tokens\/[0-9a-f-]{36}\/secret$)/,
+        );
     }
     expect((await deactivated).status).to.equal(200);
     // What was issued before is revoked with the operator; nothing is issued after.
@@ -220,10 +230,7 @@ describe('operators in the Admin UI', () => {
       const { to } = await own.post('', { name: 'mine', hours: '1', project_id: project.id });
       const id = idIn(to);
       const says = plain((await own.get()).html);
-      expect(says)
-        .to.include('Issued by me $0 in the last 30 days')
-        .and.to.include('0 / 500')
-        .and.to.include('100 %');
+      expect(says).to.include('Issued by me $0 in the last 30 days').and.to.include('0 / 500').and.to.include('100 %');
       expect(says).to.include('Active tokens 1 of 2').and.not.to.include('of others');
       expect((await own.get(`tokens/${others.id}`)).status).to.equal(404);
       expect((await own.follow(own.post(`tokens/${id}/revoke`, { reason: 'done' }))).html).to.include('Token revoked.');

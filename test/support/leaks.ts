@@ -43,6 +43,11 @@ const EXEMPTIONS: readonly Exemption[] = [
     because: 'the same on a command line',
   },
   {
+    sink: /^response to GET (?:\/\w+)?\/operators\/[\w-]+\/secret$/,
+    secrets: ['operator'],
+    because: 'the page that shows it once',
+  },
+  {
     sink: /^response to GET (?:\/\w+)?\/tokens\/[\w-]+\/secret$/,
     secrets: ['token'],
     because: 'the one page that shows a token',

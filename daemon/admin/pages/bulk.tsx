@@ -224,6 +224,7 @@ const TERMS: Readonly<Record<string, string>> = {
   idle_over: 'no use for',
   errors_over: 'failures over',
   model: 'model',
+  issued_by: 'issuer',
 };
 
 /** The filter in the words of the form, and with the names of projects. */

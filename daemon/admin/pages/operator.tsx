@@ -1,5 +1,6 @@
 /** An operator, and its changes. */
 import { ceilingsShown, ROLE_TITLES } from '../../../console/columns/access.js';
+import { quotedValue } from '../../../console/query/terms.js';
 import type { OperatorPatch, WireAuditRecord, WireOperator, WireProject } from '../../api/contract.js';
 import {
   allProjects,
@@ -71,6 +72,11 @@ function OperatorPage({ operator, projects, records, done }: OperatorProps) {
           { name: 'ID', value: <code className="id">{id}</code> },
         ]}
       />
+      <p className="links">
+        <Link to={`tokens?${new URLSearchParams({ q: `by:${quotedValue(actorOf(operator))}` }).toString()}`}>
+          Tokens that it has issued
+        </Link>
+      </p>
       <section aria-labelledby="records-title">
         <div className="section-head">
           <h2 id="records-title">What it did</h2>
