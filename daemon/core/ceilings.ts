@@ -51,6 +51,7 @@ export function checkPolicies(ceilings: Ceilings, { allow, limits, budget }: Pol
   if (allow !== undefined) {
     checkList('routes', ceilings, allow, coversRoute);
     checkList('models', ceilings, allow, coversModel);
+    checkEscapes(ceilings, allow);
   }
   if (ceilings.limits && limits !== undefined) checkLimits(ceilings.limits, limits);
   if (ceilings.budget && budget !== undefined) checkBudget(ceilings.budget, budget);
@@ -67,6 +68,13 @@ function checkList(
   if (entries === undefined) throw beyond(name, `a token must have a list of ${name}`);
   const outside = entries.find((entry) => !covers(ceiling, entry));
   if (outside !== undefined) throw beyond(name, `it does not cover ${outside}`);
+}
+
+/** A token may name an escape in its own list of routes. What it starts then is not held by the other ceilings. */
+function checkEscapes({ routes, models, limits, budget }: Ceilings, allow: Allow | null): void {
+  if (routes !== undefined || (models === undefined && limits === undefined && budget === undefined)) return;
+  const escape = allow?.routes?.find((entry) => !coversRoute(['all'], entry));
+  if (escape !== undefined) throw beyond('routes', `${escape} starts what your other ceilings do not hold`);
 }
 
 const coversModel = (list: readonly string[], entry: string) =>

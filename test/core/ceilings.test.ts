@@ -76,6 +76,17 @@ describe('ceilings', () => {
     ],
     [
       'routes',
+      { models: ['gpt-*'] },
+      [{ allow: { models: ['gpt-5-mini'], routes: ['inference', 'GET /v1/files'] } }],
+      [
+        [
+          { allow: { models: ['gpt-5-mini'], routes: ['inference', 'POST /v1/batches'] } },
+          'POST /v1/batches starts what your other ceilings do not hold',
+        ],
+      ],
+    ],
+    [
+      'routes',
       { routes: ['all'] },
       [{ allow: { routes: ['all', 'contained', 'read', '* /v1/*', 'GET /v1/files'] } }],
       [
