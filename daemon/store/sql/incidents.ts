@@ -4,7 +4,7 @@ import type { FailureCause, IncidentFigures, RecentRequests, Scope } from '../..
 import { HOUR_MS, MINUTE_MS, RECENT_MINUTES, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
-import { amongValues, inProjects, ofIssued } from './scopes.js';
+import { amongValues, hasIssuedMany, inProjects, isAmongIssued, ofIssued } from './scopes.js';
 import { USAGE_TIMES } from './tables.js';
 
 /** More than a person reads. */
@@ -73,10 +73,13 @@ async function requestsOf(
   // Each minute is looked up by itself: the rows of all tokens in between are many more. With the next one, because the clock of
   // another instance may be ahead.
   const starts = Array.from({ length: HOUR_MS / MINUTE_MS + 1 }, (_, n) => minuteMs + MINUTE_MS - n * MINUTE_MS);
-  const where = inProjects(new Conditions(), 'project_id', projects).and(`from_ms IN (${starts.join(', ')})`);
+  const isOfMany = await hasIssuedMany(on, issuedBy);
+  const where = inProjects(new Conditions(), 'project_id', projects);
+  if (isOfMany) where.and(`from_ms >= ${starts.at(-1) ?? 0} AND ${isAmongIssued(on.dialect)}`);
+  else where.and(`from_ms IN (${starts.join(', ')})`);
   const tokens = [...new Set(['', ...causes.map(({ tokenId }) => tokenId)])];
   if (issuedBy === null) where.and(...amongValues('token_id', tokens, 'token'));
-  const from = issuedBy === null ? 'usage_minutes' : ofIssued(on.dialect, 'usage_minutes');
+  const from = issuedBy === null || isOfMany ? 'usage_minutes' : ofIssued(on.dialect, 'usage_minutes');
   const recent = `CASE WHEN from_ms >= ${fromMs} THEN 1 ELSE 0 END`;
   const rows = await on.select<RequestRow>(
     `SELECT project_id, token_id, ${recent} AS is_recent, SUM(requests) AS requests,

@@ -11,7 +11,7 @@ import { firstIdOf, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
-import { amongValues, BY_ISSUER, inProjects, IS_ISSUED, ofIssued } from './scopes.js';
+import { amongValues, BY_ISSUER, hasIssuedMany, inProjects, IS_ISSUED, isAmongIssued, ofIssued } from './scopes.js';
 import { USAGE_TIMES } from './tables.js';
 import { FAILURES_BY_OUTCOME, summedIn } from './usage-report.js';
 
@@ -61,6 +61,7 @@ interface Rows {
   tokens: readonly string[] | null;
   projects: readonly string[] | null;
   scope: Scope;
+  hasIssuedMany: boolean;
 }
 
 interface Steps {
@@ -82,6 +83,7 @@ export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Pr
     tokens: tokenId === undefined ? null : [tokenId],
     projects: projectId === undefined ? null : [projectId],
     scope,
+    hasIssuedMany: query.window !== '24h' && (await hasIssuedMany(on, scope.issuedBy)),
   };
   const ofTotal = sourceOf({ areOfTokens: isOfSomeTokens, ...only });
   const [all] = await sumsOf(on, [], ofTotal);
@@ -97,6 +99,7 @@ export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Pr
           ? only.projects
           : [...new Set(groups.flatMap((group) => group.projectId ?? []))],
       scope,
+      hasIssuedMany: only.hasIssuedMany,
     });
     chosen.where.and(IS_KNOWN);
     await addFigures(on, groups, DIMENSIONS[by], chosen, { fromMs, stepMs, steps });
@@ -112,7 +115,9 @@ function minutes(dialect: Dialect, rows: Rows, fromMs: number, nowMs: number): S
   const untilMs = nowMs + 2 * MINUTE_MS;
   const where = new Conditions();
   const { isByIssuer } = scoped(where, rows);
-  if (areOfTokens && tokens === null && !isByIssuer) {
+  const isOfMany = isByIssuer && rows.hasIssuedMany;
+  if (isOfMany) where.and(isAmongIssued(dialect));
+  if (areOfTokens && tokens === null && (!isByIssuer || isOfMany)) {
     where.and("from_ms >= $since AND from_ms < $until AND token_id <> ''", { since: fromMs, until: untilMs });
   } else {
     // Each minute is looked up by itself: the rows of all tokens in between are many more.
@@ -121,7 +126,7 @@ function minutes(dialect: Dialect, rows: Rows, fromMs: number, nowMs: number): S
     if (!isByIssuer) among(where, 'token_id', areOfTokens ? (tokens ?? []) : ['']);
   }
   if (projects) among(where, 'project_id', projects);
-  const from = isByIssuer ? ofIssued(dialect, 'usage_minutes') : 'usage_minutes';
+  const from = isByIssuer && !isOfMany ? ofIssued(dialect, 'usage_minutes') : 'usage_minutes';
   return { from, where, time: 'from_ms', counts: COUNTS, times: USAGE_TIMES };
 }
 

@@ -41,11 +41,13 @@ async function figuresOn(name: string, kind: ServerKind | null): Promise<Figure[
   const daemon = await startDaemon({ env });
   try {
     await fill(daemon);
+    const secrets = await callersOf(daemon);
     console.error(`${name}: filled`);
     const figures: Figure[] = [await countsFigure(name, daemon), ...(await readingFigures(name, daemon))];
-    for (const [what, { path, atMost }] of Object.entries(pages())) {
+    for (const [what, { path, atMost, by }] of Object.entries({ ...pages(), ...pagesOfCallers() })) {
       if (!new RegExp(process.env.LISTS_PAGE ?? '').test(what)) continue;
-      figures.push(await figureOf(`${name}: ${what}`, atMost, () => timed(daemon, path)));
+      const secret = by === undefined ? MANAGEMENT_TOKEN : secrets[by];
+      figures.push(await figureOf(`${name}: ${what}`, atMost, () => timed(daemon, path, secret)));
     }
     return figures;
   } finally {
@@ -112,7 +114,45 @@ async function countsFigure(name: string, { daemon: { stores } }: TestDaemon): P
   });
 }
 
-function pages(): Record<string, { path: string; atMost: number }> {
+/** Who does not see everything: issuers of a hundred and of 5,000 tokens, and an auditor of some projects. */
+const CALLERS = {
+  'issuer of few': { role: 'issuer', projects: null },
+  'issuer of many': { role: 'issuer', projects: null },
+  'auditor of 20 projects': { role: 'auditor', projects: Array.from({ length: 20 }, (_, n) => idOf('b', 50 * n)) },
+} as const;
+type CallerName = keyof typeof CALLERS;
+
+async function callersOf(daemon: TestDaemon): Promise<Record<string, string>> {
+  const secrets: Record<string, string> = {};
+  for (const [name, { role, projects }] of Object.entries(CALLERS)) {
+    const created = await daemon.manage('POST', '/manage/operators', { name, role, projects });
+    secrets[name] = (created.body as { secret: string }).secret;
+  }
+  return secrets;
+}
+
+interface Page {
+  path: string;
+  atMost: number;
+  by?: CallerName;
+}
+
+function pagesOfCallers(): Record<string, Page> {
+  const paths = [
+    ...TOKEN_SORT_FIELDS.map((sort) => `tokens?sort=${sort}`),
+    ...['tokens?state=active', 'tokens?q=job', 'tokens?errors_over=0', 'projects?limit=200', 'status', 'incidents'],
+    ...['usage?by=token,model', 'top?window=1h', 'top?window=24h&by=project'],
+  ];
+  return Object.fromEntries(
+    (Object.keys(CALLERS) as CallerName[]).flatMap((by) =>
+      [...paths, ...(CALLERS[by].role === 'auditor' ? ['audit', 'audit?action=token.use', 'audit?q=job'] : [])].map(
+        (path) => [`${by}: ${path}`, { path: `/manage/${path}`, atMost: 100, by }],
+      ),
+    ),
+  );
+}
+
+function pages(): Record<string, Page> {
   const filters = {
     'errors:>0, of 25 %': 'errors_over=0',
     'errors:>1000, of none': 'errors_over=1000',
@@ -129,7 +169,7 @@ function pages(): Record<string, { path: string; atMost: number }> {
     'allows:!*, of none': 'allows=!*',
     'limited:yes, of 1 %': 'limited=true',
   };
-  const all: Record<string, { path: string; atMost: number }> = {};
+  const all: Record<string, Page> = {};
   for (const [what, filter] of Object.entries(filters)) {
     for (const field of TOKEN_SORT_FIELDS) {
       for (const sort of [field, `-${field}`]) {
@@ -152,10 +192,10 @@ function pages(): Record<string, { path: string; atMost: number }> {
   return all;
 }
 
-async function timed(daemon: TestDaemon, path: string): Promise<number> {
+async function timed(daemon: TestDaemon, path: string, secret = MANAGEMENT_TOKEN): Promise<number> {
   const begun = performance.now();
   const response = await fetch(daemon.managementUrl + path, {
-    headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}` },
+    headers: { authorization: `Bearer ${secret}` },
   });
   const text = await response.text();
   if (!response.ok) throw new Failure(`${path}: ${response.status} ${text} ${daemon.logged.slice(-3).join('')}`);
@@ -204,14 +244,16 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
       modelsKeyOf(allow),
       n % 100 === 50 ? '{"requests_per_minute":60}' : null,
     ];
+    const issuedBy = n % 1_000 === 7 ? 'operator:issuer of few' : n % 20 === 3 ? 'operator:issuer of many' : '';
     return [
       ...[...values, n % 50 === 1 ? 0 : usedMs, n % 7 > 0, expiresMs, createdMs, cap, n % 101, 0, 'sk-wt-0000…0000'],
       ...policies,
+      issuedBy,
     ];
   });
   await inParts(tokens, (rows) =>
     insert(
-      'tokens (id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated, allow, models_key, limits)',
+      'tokens (id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated, allow, models_key, limits, issued_by)',
       rows,
     ),
   );
@@ -275,9 +317,13 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
     `${unlimited} INSERT INTO ${minuteColumns} SELECT from_ms, '', project_id, model,
        ${[...minuteCounts, ...none].map((count) => `SUM(${count})`).join(', ')} FROM usage_minutes GROUP BY from_ms, project_id, model`,
   );
+  const purses = `INSERT INTO purses (id, created_at, period) SELECT id, created_at, 'none' FROM tokens`;
+  await (await database.loadSequelize()).query(`${unlimited} ${purses}`);
   if (database.dialect.name === 'postgres') await (await database.loadSequelize()).query('ANALYZE');
   if (isMysql)
-    await (await database.loadSequelize()).query('ANALYZE TABLE tokens, usage_hourly, usage_sums, usage_minutes');
+    await (
+      await database.loadSequelize()
+    ).query('ANALYZE TABLE tokens, purses, usage_hourly, usage_sums, usage_minutes');
 }
 
 /** A third of the tokens may use all models, a tenth has a list of its own each, and the others have one of a few. */
@@ -289,8 +335,9 @@ function allowOf(n: number): Allow | null {
 }
 
 /** An ID of its own for each number, in no order. */
-const idOf = (kind: string, n: number) =>
-  `${(Math.imul(n + 1, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0')}-0000-4000-8000-${kind}${n.toString(16).padStart(11, '0')}`;
+function idOf(kind: string, n: number): string {
+  return `${(Math.imul(n + 1, 0x9e3779b1) >>> 0).toString(16).padStart(8, '0')}-0000-4000-8000-${kind}${n.toString(16).padStart(11, '0')}`;
+}
 
 /** From 0 to 1, different for each number. */
 const spread = (n: number) => (Math.imul(n + 1, 0x85ebca6b) >>> 0) / 2 ** 32;
