@@ -174,6 +174,29 @@ export const rekeyedView: View<Rekeyed> = {
   columns: [],
 };
 
+export interface CopiedTable {
+  table: string;
+  rows: number;
+  /** The sum of the SHA-256 of its rows, in hex. */
+  digest: string;
+  is_equal: boolean;
+}
+
+export const copiedTableView: View<CopiedTable> = {
+  idOf: ({ table }) => table,
+  fields: ['table', 'rows', 'digest', 'is_equal'],
+  columns: [
+    { title: 'TABLE', rank: 0, show: ({ table }) => table },
+    { title: 'ROWS', rank: 0, alignRight: true, show: ({ rows }) => exact(rows) },
+    {
+      title: 'CHECKED',
+      rank: 0,
+      show: ({ is_equal }) => (is_equal ? 'equal' : 'differs'),
+      tint: ({ is_equal }) => (is_equal ? 'green' : 'red'),
+    },
+  ],
+};
+
 export const migrationView: View<Migration> = {
   idOf: ({ name }) => name,
   fields: ['name', 'state', 'applied_at'],

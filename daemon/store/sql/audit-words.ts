@@ -32,11 +32,18 @@ export async function insertWords(tx: SqlTransaction, record: CommittedRecord): 
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
 
+/** The rows of a record in the table of other databases than SQLite. */
+export const wordRowsOf = (record: CommittedRecord): { word: string; seq: number }[] =>
+  [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)))].map((word) => ({
+    word,
+    seq: record.seq,
+  }));
+
 async function insertRows(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
-  const words = [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)))];
+  const words = wordRowsOf(record);
   if (words.length === 0) return;
   const bind: Bind = { seq: record.seq };
-  const rows = words.map((word, i) => {
+  const rows = words.map(({ word }, i) => {
     bind[`word_${i}`] = word;
     return `($word_${i}, $seq)`;
   });
