@@ -174,6 +174,34 @@ export const rekeyedView: View<Rekeyed> = {
   columns: [],
 };
 
+export const backupView: View<{ file: string; bytes: number; key_id: string }> = {
+  idOf: ({ file }) => file,
+  fields: ['file', 'bytes', 'key_id'],
+  columns: [],
+};
+
+interface Restored {
+  path: string;
+  taken_at: string | null;
+  restored: boolean;
+  kept: string | null;
+  requests: number | null;
+  cost_usd: string | null;
+  tokens_issued: number | null;
+  tokens_revoked: number | null;
+  caps_loosened: number | null;
+  records: number | null;
+}
+
+export const restoreView: View<Restored> = {
+  idOf: ({ path }) => path,
+  fields: [
+    ...(['path', 'taken_at', 'restored', 'kept', 'requests', 'cost_usd'] as const),
+    ...(['tokens_issued', 'tokens_revoked', 'caps_loosened', 'records'] as const),
+  ],
+  columns: [],
+};
+
 export interface CopiedTable {
   table: string;
   rows: number;

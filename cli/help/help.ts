@@ -15,7 +15,7 @@ const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] 
   ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'undo', 'manage']],
   ['Use a token', ['run']],
   ['Monitoring', ['status', 'top', 'usage', 'prices']],
-  ['Configuration', ['config', 'context', 'migrate', 'completion']],
+  ['Configuration', ['config', 'context', 'migrate', 'backup', 'restore', 'completion']],
 ];
 const OTHERS = 'Help';
 

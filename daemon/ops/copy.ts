@@ -124,13 +124,15 @@ export async function copyDatabase(request: CopyRequest): Promise<CopyReport> {
 }
 
 async function copyBetween(request: CopyRequest, opened: ResourceStack): Promise<CopyReport> {
-  const { from, to, boxes } = placesOf(request);
+  const { from, to, boxes, writeKey } = placesOf(request);
   const { isPrepare } = request;
   const source = opened.add(await openSource(from, isPrepare, opened));
   await checkSource(source, boxes.source, isPrepare);
+  await refuseLackOfRoom(source, from, to);
   const target = opened.add(await openTarget(to, opened));
   const fingerprint = await fingerprintOf(source);
-  const state = await begin(request, { source, target, from, to, fingerprint, keyId: boxes.target.keyId });
+  const state = await begin(request, { target, fingerprint, keyId: boxes.target.keyId });
+  writeKey();
   if (target instanceof SqliteDatabase) await target.writer.run(`PRAGMA cache_size = -${SQLITE_CACHE_KB}`);
 
   const rowsOf = new Map<string, number>();
@@ -182,7 +184,15 @@ interface Boxes {
   target: SecretBox;
 }
 
-function placesOf({ env, envFile, to }: CopyRequest): { from: DatabaseAddress; to: DatabaseAddress; boxes: Boxes } {
+interface Places {
+  from: DatabaseAddress;
+  to: DatabaseAddress;
+  boxes: Boxes;
+  /** Writes the key file of a new SQLite database, for which the encryption key is not a setting. */
+  writeKey: () => void;
+}
+
+function placesOf({ env, envFile, to }: CopyRequest): Places {
   const source = fromSettings(env, envFile, FOR_COPY, (settings) => {
     const { database, encryptionKey } = settings;
     refuseMissing(database);
@@ -198,7 +208,7 @@ function placesOf({ env, envFile, to }: CopyRequest): { from: DatabaseAddress; t
       if (settings.database.driver === 'sqlite') requireSqlite();
       return { database: settings.database, box: secretBoxFor(settings) };
     });
-    return { from, to: target.database, boxes: { source: source.box, target: target.box } };
+    return { from, to: target.database, boxes: { source: source.box, target: target.box }, writeKey: () => undefined };
   }
   const address = databaseAddress.parse(to.url);
   // Not shown: it may contain a password.
@@ -209,8 +219,10 @@ function placesOf({ env, envFile, to }: CopyRequest): { from: DatabaseAddress; t
   const keyFile = address.driver === 'sqlite' && source.hasKeyFile ? `${address.path}.key` : null;
   const key = keyFile !== null && existsSync(keyFile) ? readEncryptionKeyFile(keyFile) : source.key;
   if (key === null) throw new OperatorError(EXIT.configuration, 'ENCRYPTION_KEY is not set');
-  if (keyFile !== null && !existsSync(keyFile)) writeKeyFile(keyFile, key);
-  return { from, to: address, boxes: { source: source.box, target: new SecretBox(key) } };
+  const writeKey = () => {
+    if (keyFile !== null && !existsSync(keyFile)) writeKeyFile(keyFile, key);
+  };
+  return { from, to: address, boxes: { source: source.box, target: new SecretBox(key) }, writeKey };
 }
 
 function refuseSame(from: DatabaseAddress, to: DatabaseAddress): void {
@@ -304,10 +316,7 @@ const hasTable = async (on: Reader, table: string) =>
   (await on.select(on.dialect.tableNamed('$table'), { table })).length > 0;
 
 interface Beginning {
-  source: Reader;
   target: Database;
-  from: DatabaseAddress;
-  to: DatabaseAddress;
   fingerprint: string;
   keyId: string;
 }
@@ -321,7 +330,6 @@ async function begin(request: CopyRequest, beginning: Beginning): Promise<Progre
   if (!(await hasTable(target, PROGRESS_TABLE))) {
     if (isResume) throw refused('there is no interrupted copy in the new database. Begin one without --resume');
     await refuseContent(target);
-    await refuseLackOfRoom(beginning);
     await inSchema(target, (schema) => schema.createTableAs(PROGRESS_TABLE, PROGRESS_COLUMNS));
   }
   const state = await ProgressEntry.open(target, STATE, first);
@@ -398,8 +406,9 @@ async function refuseContent(target: Database): Promise<void> {
   }
 }
 
-async function refuseLackOfRoom({ source, from, to }: Beginning): Promise<void> {
-  if (to.driver !== 'sqlite') return;
+/** For a new file. Of a server nobody knows how much room it has. */
+async function refuseLackOfRoom(source: Reader, from: DatabaseAddress, to: DatabaseAddress): Promise<void> {
+  if (to.driver !== 'sqlite' || existsSync(to.path)) return;
   const folder = await existingFolder(to.path);
   const { bavail, bsize } = await statfs(folder);
   const needed = await sizeOf(source, from);

@@ -3,7 +3,7 @@
  * that a copy that was interrupted, in whichever way, continues after the last row that the other database has.
  */
 import { hash } from 'node:crypto';
-import { StoreConflict } from '../../core/ports.js';
+import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
 import { exactNumber } from './numbers.js';
 import { insertWords, wordRowsOf } from './audit-words.js';
 import { type Cell, type Columns, number, text } from './columns.js';
@@ -91,6 +91,9 @@ const LARGEST_PAGE_OF_TEXTS = 1_000;
 /** In characters. */
 const PAGE_LENGTH = 1_000_000;
 const MAX_PARAMETERS = 20_000;
+
+/** What the servers say of a value that does not fit its column. */
+const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JSON)/i;
 
 /** A row cannot be stored in the other database. */
 export class RowRefused extends Error {
@@ -180,35 +183,55 @@ const lengthOf = (row: CopiedRow): number =>
 // ---- writing
 
 const TYPES_OF_POSTGRES = { text: 'text', json: 'text', number: 'bigint', flag: 'boolean' } as const;
+const MYSQL_TEXT = 'LONGTEXT CHARACTER SET utf8mb4';
+const TYPES_OF_MYSQL = { text: MYSQL_TEXT, json: MYSQL_TEXT, number: 'BIGINT', flag: 'TINYINT' } as const;
 
-/** Inserts rows, in as many statements as the database needs. */
+/**
+ * Inserts rows, in as many statements as the database needs. Servers get all rows as one value, which takes a tenth of the time of a value
+ * for each cell.
+ */
 async function insertRows(tx: SqlTransaction, table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
   const columns = Object.values(table.columns);
   const names = columns.map(({ name }) => name);
   const into = `INSERT INTO ${table.name} (${names.join(', ')})`;
-  const most = Math.max(1, Math.floor(MAX_PARAMETERS / columns.length));
-  for (const some of portions(rows, tx.dialect.name === 'postgres' ? rows.length : most)) {
-    if (tx.dialect.name === 'postgres') {
-      // One value for all rows, which PostgreSQL reads many times as fast as one for each cell.
-      const types = columns.map(({ name, type }) => `"${name}" ${TYPES_OF_POSTGRES[type]}`);
-      await tx.execute(
-        `${into} SELECT ${names.map((name) => `r."${name}"`).join(', ')}
-         FROM json_to_recordset(CAST($rows AS json)) AS r(${types.join(', ')})`,
-        { rows: JSON.stringify(some) },
-        'long',
-      );
+  const most = tx.dialect.name === 'sqlite' ? Math.max(1, Math.floor(MAX_PARAMETERS / columns.length)) : rows.length;
+  for (const some of portions(rows, most)) {
+    if (tx.dialect.name === 'sqlite') {
+      await insertCells(tx, `${into} VALUES`, names, some);
       continue;
     }
-    const bind: Bind = {};
-    const tuples = some.map((row, at) => {
-      const places = names.map((name, of) => {
-        bind[`v${at}_${of}`] = row[name] ?? null;
-        return `$v${at}_${of}`;
-      });
-      return `(${places.join(', ')})`;
-    });
-    await tx.execute(`${into} VALUES ${tuples.join(', ')}`, bind, 'long');
+    const read = names.map((_, at) => `r.c${at}`).join(', ');
+    const [from, json] =
+      tx.dialect.name === 'postgres'
+        ? [
+            `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ type }, at) => `c${at} ${TYPES_OF_POSTGRES[type]}`).join(', ')})`,
+            some.map((row) => Object.fromEntries(names.map((name, at) => [`c${at}`, row[name] ?? null]))),
+          ]
+        : [
+            `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
+              .map(({ type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$[${at}]' ERROR ON ERROR`)
+              .join(', ')})) AS r`,
+            some.map((row) => names.map((name) => row[name] ?? null)),
+          ];
+    await tx.execute(`${into} SELECT ${read} FROM ${from}`, { rows: JSON.stringify(json) }, 'long');
   }
+}
+
+async function insertCells(
+  tx: SqlTransaction,
+  into: string,
+  names: readonly string[],
+  rows: readonly CopiedRow[],
+): Promise<void> {
+  const bind: Bind = {};
+  const tuples = rows.map((row, at) => {
+    const places = names.map((name, of) => {
+      bind[`v${at}_${of}`] = row[name] ?? null;
+      return `$v${at}_${of}`;
+    });
+    return `(${places.join(', ')})`;
+  });
+  await tx.execute(`${into} ${tuples.join(', ')}`, bind);
 }
 
 /** Parts of up to `most` rows, and of about the length of a page, which every server accepts in one statement. */
@@ -339,6 +362,8 @@ export async function copyTable(
         await words?.(tx);
       })
       .catch((error: unknown) => {
+        if (error instanceof StoreUnavailable && UNFIT.test(error.message))
+          throw new RowRefused(`${table.name}: ${error.message}`, { cause: error });
         if (!(error instanceof StoreConflict)) throw error;
         throw new RowRefused(
           `${table.name}: a row between ${rows
