@@ -290,7 +290,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   restore: {
     description: [
-      'Puts a backup in the place of the SQLite database. The daemon must be stopped. It compares the backup with the present database and says what was served since and would be forgotten: requests, cost, tokens that were issued or revoked. Then it asks for a confirmation, or needs `--yes`. The present database is kept beside the restored one.',
+      'Puts a backup in the place of the SQLite database. The daemon must be stopped. It compares the backup with the present database and says what was served since and would be forgotten: requests, cost, tokens that were issued or revoked. Then it asks for a confirmation, or needs `--yes`. The present database stays beside the restored one, under another name.',
     ],
     exitStatus:
       '2 if it was not confirmed; 4 if the backup cannot be used, for example because it needs another encryption key. For other codes see llmp(1).',

@@ -98,16 +98,16 @@ describe('llmp backup and llmp restore', () => {
          INSERT INTO pairs SELECT 0, 0, HEX(RANDOMBLOB(500)) FROM n`,
       ),
     );
-    let isDone = false;
+    const done = new AbortController();
     let writes = 0;
     const writing = (async () => {
-      while (!isDone) {
+      while (!done.signal.aborted) {
         await database.transact((tx) => tx.execute('UPDATE pairs SET a = a + 1, b = b + 1 WHERE rowid % 7 = 0'));
         writes += 1;
       }
     })();
     const { exitCode, err } = await backUp();
-    isDone = true;
+    done.abort();
     await writing;
     await database.close();
     expect(exitCode, err).to.equal(0);
