@@ -46,9 +46,42 @@ export const ONE_TOKEN: Argument = {
   completes: 'token',
 };
 
+export const OPERATORS: Argument = {
+  name: 'OPERATOR',
+  meaning: 'operator name, ID or unique prefix of 6 or more characters; - reads them from standard input, one per line',
+  required: true,
+  many: true,
+  completes: 'operator',
+};
+
+export const ONE_OPERATOR: Argument = {
+  name: 'OPERATOR',
+  meaning: 'operator name, ID or unique prefix of 6 or more characters',
+  required: true,
+  many: false,
+  completes: 'operator',
+};
+
+export const TRUSTS: Argument = {
+  name: 'TRUST',
+  meaning:
+    'trust ID, unique prefix of 6 or more characters, or unique name; - reads them from standard input, one per line',
+  required: true,
+  many: true,
+  completes: 'trust',
+};
+
+export const ONE_TRUST: Argument = {
+  name: 'TRUST',
+  meaning: 'trust ID, unique prefix of 6 or more characters, or unique name',
+  required: true,
+  many: false,
+  completes: 'trust',
+};
+
 export const dryRun = flag('-n, --dry-run', 'show what would change, without changing anything');
 
-/** The fields that tokens and projects share. */
+/** The fields that tokens, projects, operators and trusts share. */
 interface Resource {
   id: string;
   name: string | null;
@@ -66,8 +99,8 @@ export interface BatchCommand<T extends Resource> {
 export interface BatchChange<T> {
   verb: string;
   pastTense: string;
-  /** The command that undoes it. */
-  opposite: string;
+  /** The command that undoes it, if there is one. */
+  opposite?: string;
   /** Its consequence, shown in a confirmation at a terminal even for one resource, because it affects more than that resource. */
   question?: string;
   apply: (client: ManagementClient, id: string, options?: ChangeOptions) => Promise<T>;
@@ -131,7 +164,7 @@ export async function changeEach<T extends Resource>(
   }
   if (change && isSelection) {
     const text = summary(change, done, isDryRun, counted(ids.length, noun));
-    const hasUndo = !isDryRun && done.length > 0;
+    const hasUndo = !isDryRun && done.length > 0 && change.opposite !== undefined;
     output.note(hasUndo ? `${text} ${undoOf(client)}` : text);
   }
   return exitCode;
@@ -160,7 +193,7 @@ function workOf<T extends Resource>(
     if (!output) return thing;
     const shown = `${shortId(thing.id)}${thing.name === null ? '' : ` (${thing.name})`}`;
     if (!isDryRun) {
-      const undo = isSelection ? undefined : `Undo: llmp ${noun} ${opposite} ${thing.id}`;
+      const undo = isSelection || opposite === undefined ? undefined : `Undo: llmp ${noun} ${opposite} ${thing.id}`;
       const sentences = [`${pastTense} ${shown}.`, remark?.(thing), undo];
       output.note(sentences.filter((sentence) => sentence !== undefined).join(' '));
     } else if (isApplied(thing)) output.note(`Would leave ${shown} as it is.`);

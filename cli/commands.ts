@@ -11,6 +11,8 @@ export const rootCommand: Command = introductionCommand;
 
 const tokens = async () => (await import('./commands/token.js')).tokenCommands;
 const projects = async () => (await import('./commands/project.js')).projectCommands;
+const operators = async () => (await import('./commands/operator.js')).operatorCommands;
+const trusts = async () => (await import('./commands/trust.js')).trustCommands;
 const audit = async () => (await import('./commands/audit.js')).auditCommands;
 const cache = async () => (await import('./commands/cache.js')).cacheCommands;
 const events = async () => (await import('./commands/events.js')).eventCommands;
@@ -23,6 +25,9 @@ const undo = async () => [(await import('./commands/undo.js')).undoCommand];
 const runs = async () => [(await import('./commands/run.js')).runCommand];
 const connects = async () => [(await import('./commands/connect.js')).connectCommand];
 const selves = async () => [(await import('./commands/self.js')).selfCommand];
+const logins = async () => [(await import('./commands/session.js')).loginCommand];
+const logouts = async () => [(await import('./commands/session.js')).logoutCommand];
+const whoamis = async () => [(await import('./commands/session.js')).whoamiCommand];
 const configuration = async () => (await import('./commands/config.js')).configCommands;
 const contexts = async () => (await import('./commands/context.js')).contextCommands;
 const migrations = async () => (await import('./commands/migrate.js')).migrateCommands;
@@ -37,6 +42,8 @@ const manual = async () => [(await import('./help/man.js')).manCommand(treeFor)]
 const MANAGED: Readonly<Record<string, Group>> = {
   token: { summary: 'issue, list, change, revoke and reactivate tokens', load: tokens },
   project: { summary: 'create, list, activate and deactivate projects', load: projects },
+  operator: { summary: 'create, list, change and deactivate operators with roles', load: operators },
+  trust: { summary: 'manage which JWTs are exchanged for tokens', load: trusts },
   cache: { summary: 'inspect and purge the response cache', load: cache },
   audit: { summary: 'read, follow, export and verify the audit log', load: audit },
   events: { summary: 'stream live requests and changes', load: events },
@@ -63,6 +70,9 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   backup: { summary: 'back up a SQLite database', load: backups },
   restore: { summary: 'restore a SQLite database', load: backups },
   context: { summary: 'manage contexts (named daemons)', load: contexts },
+  login: { summary: "log in with the company's identity provider", load: logins },
+  logout: { summary: 'end the session of the context', load: logouts },
+  whoami: { summary: 'show who you are, and what you may do', load: whoamis },
   init: { summary: 'set up a server', load: init },
   doctor: { summary: 'diagnose a deployment and suggest fixes', load: doctor },
   config: { summary: 'show and check settings', load: configuration },

@@ -1,6 +1,6 @@
-/** Resolves what an operator types (a full ID, a prefix of an ID, or a name) to the full ID of one project or token. */
+/** Resolves what an operator types (a full ID, a prefix of an ID, or a name) to the full ID of one project, token, operator or trust. */
 import type { ManagementClient, Page } from '../daemon/api/client.js';
-import type { WireProject, WireToken } from '../daemon/api/contract.js';
+import type { WireOperator, WireProject, WireToken, WireTrust } from '../daemon/api/contract.js';
 import {
   ID_PREFIX_PATTERN,
   MAX_NAME_LENGTH,
@@ -14,7 +14,7 @@ import {
 import { shownSecret, tokensShownAs } from '../daemon/api/tokens-of-secret.js';
 import { EXIT, Failure, quoted, usage } from '../console/failure.js';
 
-export type Noun = 'project' | 'token';
+export type Noun = 'project' | 'token' | 'operator' | 'trust';
 
 const LARGEST = String(MAX_PAGE_SIZE);
 // How many candidates and similar names an error lists.
@@ -27,22 +27,26 @@ const MAX_SHOWN = 5;
  */
 export function checkedId(noun: Noun, given: string): string {
   if (noun === 'token' && shownSecret(given) !== null) return given;
-  const isSecret = /sk-wt-/i.test(given);
+  const isSecret = /sk-(?:wt|op|ss)-/i.test(given);
   // A name can begin in the same way, but a name that is so long and without a space is more likely a provider's key.
   if (isSecret || /^sk-[\w-]{16,}$/i.test(given)) {
-    throw usage(`this is ${isSecret ? 'a secret' : 'an API key'}, not a ${noun} name or ID`, {
+    throw usage(`this is ${isSecret ? 'a secret' : 'an API key'}, not ${aNoun(noun)} name or ID`, {
       why: "it is now in the shell's history, where others may read it",
-      advice: isSecret ? 'Find its token with `llmp token whois`, and revoke it' : `See: llmp ${noun} list`,
+      advice: /sk-wt-/i.test(given)
+        ? 'Find its token with `llmp token whois`, and revoke it'
+        : `See: llmp ${noun} list`,
     });
   }
   if (/^(?=.*\S)\P{Cc}+$/u.test(given) && Array.from(given).length <= MAX_NAME_LENGTH) return given;
-  throw usage(`${quoted(given)} is not a ${noun} name or ID`, { advice: `See: llmp ${noun} list` });
+  throw usage(`${quoted(given)} is not ${aNoun(noun)} name or ID`, { advice: `See: llmp ${noun} list` });
 }
+
+const aNoun = (noun: Noun): string => `${noun === 'operator' ? 'an' : 'a'} ${noun}`;
 
 /** @returns the full ID of the resource that `given` identifies. It asks the daemon unless `given` is a full ID. */
 export async function wholeIdOf(client: ManagementClient, noun: Noun, given: string): Promise<string> {
   if (UUID_PATTERN.test(given)) return given.toLowerCase();
-  return onlyIdOf(noun, given, await (noun === 'token' ? tokensMeant(client, given) : projectsMeant(client, given)));
+  return onlyIdOf(noun, given, await (noun === 'token' ? tokensMeant(client, given) : meantOf(noun, client, given)));
 }
 
 /**
@@ -62,7 +66,7 @@ function termsOf(token: WireToken): string {
   return JSON.stringify([project_id, name, max_requests, policiesOf(token), lifetimeMs]);
 }
 
-function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<WireToken | WireProject>): string {
+function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<Identified>): string {
   const [one, ...others] = meant;
   if (!one) {
     throw new Failure(EXIT.notFound, `no ${noun} has the name or ID ${shown(given)}`, {
@@ -78,10 +82,21 @@ function onlyIdOf(noun: Noun, given: string, { meant, similar }: Found<WireToken
   });
 }
 
-/** Every project of the daemon. */
-export async function allProjects(client: ManagementClient): Promise<WireProject[]> {
-  const all: WireProject[] = [];
-  for await (const { items } of pagesOf((cursor) => client.projects({ limit: LARGEST, ...cursor }))) all.push(...items);
+type Identified = WireToken | WireProject | WireOperator | WireTrust;
+
+/** Every project that the caller may see. */
+export const allProjects = (client: ManagementClient): Promise<WireProject[]> => allOf((page) => client.projects(page));
+
+/** Those of which there are few. */
+const LISTS: Record<Exclude<Noun, 'token'>, (client: ManagementClient) => Promise<Identified[]>> = {
+  project: allProjects,
+  operator: (client) => allOf((page) => client.operators(page)),
+  trust: (client) => allOf((page) => client.trusts(page)),
+};
+
+async function allOf<T>(fetchPage: (page: { limit: string; cursor?: string }) => Promise<Page<T>>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const { items } of pagesOf((cursor) => fetchPage({ limit: LARGEST, ...cursor }))) all.push(...items);
   return all;
 }
 
@@ -106,13 +121,13 @@ export async function tokensMeant(client: ManagementClient, given: string): Prom
   return found;
 }
 
-async function projectsMeant(client: ManagementClient, given: string): Promise<Found<WireProject>> {
-  const found: Found<WireProject> = { meant: [], similar: [] };
-  sortInto(found, await allProjects(client), given);
+async function meantOf(noun: keyof typeof LISTS, client: ManagementClient, given: string): Promise<Found<Identified>> {
+  const found: Found<Identified> = { meant: [], similar: [] };
+  sortInto(found, await LISTS[noun](client), given);
   return found;
 }
 
-function sortInto<T extends WireToken | WireProject>({ meant, similar }: Found<T>, items: readonly T[], given: string) {
+function sortInto<T extends Identified>({ meant, similar }: Found<T>, items: readonly T[], given: string) {
   const lower = given.toLowerCase();
   const isPrefix = ID_PREFIX_PATTERN.test(given);
   for (const item of items) {
@@ -124,7 +139,7 @@ function sortInto<T extends WireToken | WireProject>({ meant, similar }: Found<T
   }
 }
 
-function candidateOf(item: WireToken | WireProject): string {
+function candidateOf(item: Identified): string {
   const state = 'state' in item ? item.state : item.is_active ? 'active' : 'inactive';
   const created = item.created_at.slice(0, 16).replace('T', ' ');
   return [item.id, ...(item.name === null ? [] : [item.name]), `${state}, created ${created}`].join('  ');

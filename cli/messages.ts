@@ -130,6 +130,12 @@ export class Messages {
     if (!this.#isForPrograms) this.#writeMessage(`llmp: ${finding}`);
   }
 
+  /** What the user must do before the command goes on. It is written even with --quiet. @param data the same for programs. */
+  request(lines: readonly string[], data: object): void {
+    if (this.#isForPrograms) this.#writeMessage(visibleJson(data));
+    else for (const line of lines) this.#writeMessage(line);
+  }
+
   /** A line as it is written. Must be applied only once to a line: a second pass would replace the program's name in its own replacement. */
   protected shown(line: string): string {
     const { secrets, commands } = this.#options;

@@ -4,7 +4,16 @@ import type { FilteredScreen } from '../console/query/types.js';
 
 /** What completion offers for a value. Files are recognised by the name `<FILE>`, and lists of values by the option's kind. */
 export type Completes =
-  'project' | 'token' | 'batch' | 'model' | 'context' | 'topic' | 'page' | `query of ${FilteredScreen}`;
+  | 'project'
+  | 'token'
+  | 'operator'
+  | 'trust'
+  | 'batch'
+  | 'model'
+  | 'context'
+  | 'topic'
+  | 'page'
+  | `query of ${FilteredScreen}`;
 
 export interface Option<T> {
   /** For example `-q, --quiet` or `--name <TEXT>`. Its long name in camel case is its key in the table of options. */

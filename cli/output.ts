@@ -189,15 +189,15 @@ export class Output extends Messages {
   }
 
   /**
-   * Announces a token's secret, which is shown only once. If it cannot be written, because the device is full or the reader of a pipe is gone,
-   * the token is named: it can be used by nobody, and its user cannot know it.
+   * Announces a secret, which is shown only once. If it cannot be written, because the device is full or the reader of a pipe is gone,
+   * its owner is named: it can be used by nobody, and its user cannot know it.
    *
-   * @param idNow the token whose secret is being written.
+   * @param idNow the token or operator whose secret is being written.
    */
-  secretOf(idNow: () => string): void {
+  secretOf(idNow: () => string, owner?: SecretOwner): void {
     // Before the program's own listener, which ends the process.
     this.#shell.stdout.prependOnceListener('error', (error: NodeJS.ErrnoException) => {
-      this.fail(lostSecret(idNow(), error));
+      this.fail(lostSecret(idNow(), error, '', owner));
     });
   }
 
@@ -272,12 +272,24 @@ export class Output extends Messages {
   }
 }
 
-/** The failure for a token whose secret could not be written. */
-export const lostSecret = (id: string, error: unknown, where = ''): Failure =>
-  new Failure(EXIT.refused, `cannot write the secret of token ${id}${where}; the secret is lost`, {
+/** What has a secret that is shown only once, and the command that ends it. */
+export interface SecretOwner {
+  noun: 'token' | 'operator';
+  end: 'revoke' | 'deactivate';
+}
+
+export const OF_TOKEN: SecretOwner = { noun: 'token', end: 'revoke' };
+
+/** Such as `Revoke the token: llmp token revoke ID`. @param lost words about the secret. */
+export const endAdvice = (id: string, { noun, end }: SecretOwner, lost = ''): string =>
+  `${end.charAt(0).toUpperCase()}${end.slice(1)} the ${noun}${lost}: llmp ${noun} ${end} ${id}`;
+
+/** The failure for a token or operator whose secret could not be written. */
+export const lostSecret = (id: string, error: unknown, where = '', owner = OF_TOKEN): Failure =>
+  new Failure(EXIT.refused, `cannot write the secret of ${owner.noun} ${id}${where}; the secret is lost`, {
     code: 'secret_lost',
     why: (error as NodeJS.ErrnoException).code ?? 'failed',
-    advice: `Revoke the token: llmp token revoke ${id}`,
+    advice: endAdvice(id, owner),
     cause: error,
   });
 

@@ -18,10 +18,10 @@ import { BUDGET_TOKENS, BUDGET_USD, LIMIT, MODELS, ROUTES } from '../console/col
 import { value, type Values } from './option.js';
 
 /** Removes a list, a limit or an amount of a budget. */
-const NONE = 'none';
+export const NONE = 'none';
 
 /** A kind that also accepts `none`, which is parsed as `nothing`. */
-const orNone = <T>(kind: Kind<T>, nothing: T): Kind<T> => ({
+export const orNone = <T>(kind: Kind<T>, nothing: T): Kind<T> => ({
   ...kind,
   accepts: `${kind.accepts}; or ${NONE}`,
   parse: (given) => (given === NONE ? nothing : isMixed(given) ? undefined : kind.parse(given)),

@@ -14,10 +14,12 @@ import {
   encryptionKey,
   fileOrNone,
   flag,
+  folder,
   hostAndPort,
   integer,
   type Kind,
   listenAddress,
+  managementToken,
   oneOf,
   plainText,
   retention,
@@ -83,7 +85,7 @@ const optional = <T, Marks extends Mark = never>(name: string, kind: Kind<T>, me
 const listening = {
   managementToken: setting(
     'MANAGEMENT_TOKEN',
-    credential,
+    managementToken,
     null,
     'The credential for the management API, the command line and the Admin UI. It is compared byte for byte.',
     'isRequired',
@@ -158,10 +160,15 @@ const forwarding = {
     'A JSON file with prices of models. They take precedence over the shipped prices: see docs/prices.md. Empty for no file.',
     'isReloadable',
   ),
+  jwksFolder: optional(
+    'JWKS_DIR',
+    folder,
+    'The folder with the files of public keys that trusts name with jwks_file, for issuers that do not publish theirs. A file is read again when it was changed.',
+  ),
   upstreamProxy: optional(
     'UPSTREAM_PROXY',
     proxyUrl,
-    'The HTTP proxy through which providers are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Providers on this machine are reached directly. HTTPS_PROXY and the like are not used.',
+    'The HTTP proxy through which providers, and issuers of identities, are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Those on this machine are reached directly. HTTPS_PROXY and the like are not used.',
   ),
   upstreamProxyBypass: optional(
     'UPSTREAM_PROXY_BYPASS',

@@ -107,6 +107,12 @@ export const credential: Kind<string> = {
   parse: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
 };
 
+/** What is less than the management token, or is kept as a digest, must not become the management token. */
+export const managementToken: Kind<string> = {
+  accepts: `${credential.accepts}, and not the secret of an operator, a session or a token (sk-op-…, sk-ss-…, sk-wt-…)`,
+  parse: (text) => (/^sk-(?:op|ss|wt)-/i.test(text) ? undefined : credential.parse(text)),
+};
+
 /** 32 bytes in base64. */
 export const encryptionKey: Kind<Buffer> = {
   accepts: '32 bytes in base64 (openssl rand -base64 32)',
@@ -150,6 +156,11 @@ export const plainText: Kind<string> = {
 };
 
 /** The path of a file, or null for no file. */
+export const folder: Kind<string> = {
+  accepts: 'the path of a folder',
+  parse: (text) => (/^\P{Cc}+$/u.test(text) ? text : undefined),
+};
+
 export const fileOrNone: Kind<string | null> = {
   accepts: 'the path of a file, or empty for no file',
   parse: (text) => (text === '' ? null : /^\P{Cc}+$/u.test(text) && !text.endsWith('/') ? text : undefined),

@@ -28,7 +28,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   done: 'Success, also if there was nothing to do.',
   refused: 'The API refused the request, part of a batch failed, or `--jq` or `--template` does not fit the data.',
   usage: 'Usage error: invalid command line, or a confirmation was needed without a terminal (use `--yes`).',
-  managementToken: 'The management token is missing or wrong.',
+  managementToken: 'The management token is missing or wrong, or the session has ended.',
   notFound: 'Not found. Also: `migrate copy`, `backup` or `restore` was refused before it changed anything.',
   conflict:
     'Conflict: an inactive project, a name that is taken, a change that somebody else made meanwhile, or a newer schema.',
@@ -103,8 +103,12 @@ export function failureOf(error: unknown, server: string): Failure {
 
 function refused(error: ApiError, server: string): Failure {
   const explanation = { ...hint(error, server), code: error.code, requestId: error.requestId, cause: error };
-  const message = error.status === 401 ? `the daemon at ${server} refused the management token` : error.message;
-  return new Failure(exitCodeOf(error), message, explanation);
+  return new Failure(exitCodeOf(error), messageOf(error, server), explanation);
+}
+
+function messageOf({ status, code, message }: ApiError, server: string): string {
+  if (code === 'session_ended') return `the session at ${server} has ended`;
+  return status === 401 ? `the daemon at ${server} refused the management token` : message;
 }
 
 function exitCodeOf({ status, code }: ApiError): number {
@@ -115,19 +119,36 @@ function exitCodeOf({ status, code }: ApiError): number {
   return status >= 500 ? EXIT.serverError : EXIT.refused;
 }
 
+/** What to do, by the code of an error. */
+const ADVICE: Readonly<Record<string, Explanation>> = {
+  project_inactive: { advice: 'Activate it first: llmp project activate ID' },
+  key_required: { advice: 'Give the key of the new provider: llmp project update PROJECT … --key-file FILE' },
+  key_refused: { advice: 'Store it without a check: --no-check' },
+  key_not_checked: { advice: 'Store it without a check: --no-check' },
+  session_ended: {
+    why: 'it was ended, its time is over, or what its user may do was changed',
+    advice: 'Log in again: llmp login',
+  },
+  not_permitted: { advice: 'See your role: llmp whoami. The holder of the management token can change it' },
+  beyond_ceiling: { advice: 'Ask for less. Your ceilings: llmp whoami' },
+  no_trust: { advice: 'The issuer, the audience and all claims must match a trust exactly: llmp trust list' },
+  ambiguous_trust: { advice: 'Change the trusts so that only one of them matches: llmp trust list' },
+  token_used: { advice: 'A JWT can be exchanged once: ask its issuer for another' },
+  invalid_grant: { advice: 'Ask the issuer for a new JWT, and check its audience: llmp trust list' },
+  trust_limit_reached: {
+    advice:
+      'End tokens that are not needed, or raise the limit: llmp trust update ID --max-active COUNT --per-hour COUNT',
+  },
+};
+
 function hint(error: ApiError, server: string): Explanation {
+  const known = Object.hasOwn(ADVICE, error.code) ? ADVICE[error.code] : undefined;
+  if (known) return known;
   if (error.status === 401) {
     return {
-      why: "it must match the daemon's MANAGEMENT_TOKEN exactly",
+      why: "it must be the daemon's MANAGEMENT_TOKEN, or the secret of an active operator or session",
       advice: 'Check MANAGEMENT_TOKEN, MANAGEMENT_TOKEN_FILE or --management-token-file',
     };
-  }
-  if (error.code === 'project_inactive') return { advice: 'Activate it first: llmp project activate ID' };
-  if (error.code === 'key_required') {
-    return { advice: 'Give the key of the new provider: llmp project update PROJECT … --key-file FILE' };
-  }
-  if (error.code === 'key_refused' || error.code === 'key_not_checked') {
-    return { advice: 'Store it without a check: --no-check' };
   }
   if (error.status === 429 || error.status >= 500) {
     const wait = error.retryAfterSeconds === null ? 'later' : `in ${error.retryAfterSeconds} s`;

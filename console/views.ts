@@ -4,20 +4,32 @@ import type {
   WireBatchUndone,
   WireCache,
   WireCachePurged,
+  WireOperator,
+  WireOperatorCreated,
   WireProject,
   WireProjectCheck,
   WireToken,
   WireTokenCreated,
   WireTokensRevoked,
+  WireTrust,
 } from '../daemon/api/contract.js';
 import { exact, relativeTime } from '../daemon/api/formats.js';
 import { DEFAULT_PROVIDER, providerOf, providerTitle } from '../daemon/api/providers.js';
+import {
+  ceilingsShown,
+  matchShown,
+  OPERATOR_COLUMNS,
+  OPERATOR_FIELDS,
+  TRUST_COLUMNS,
+  TRUST_FIELDS,
+} from './columns/access.js';
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
 import { cellText, cellTint, stateShown } from './columns/cell-text.js';
 import { allowShown, budgetShown, limitsShown, spentShown } from './columns/policies.js';
 import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
 import { type Column, isShownBy, shortTitleOf, widthsOf } from './columns/column.js';
+import { spanShown } from './span.js';
 import type { RenderOptions, TableColumn, View } from './table.js';
 
 /** The columns of a list that the command line shows. */
@@ -89,6 +101,46 @@ function baseUrlShown(project: WireProject): string {
   if (baseUrl === null) return `${DEFAULT_PROVIDER}: UPSTREAM_BASE_URL of the daemon`;
   return providerOf(project) === null ? baseUrl : `${baseUrl} (${providerTitle(project)})`;
 }
+
+const operatorDetails: View<WireOperator>['details'] = {
+  projects: ({ projects }) => projects?.join(', ') ?? 'all',
+  expires_at: ({ expires_at: at }, render) => (at === null ? 'never' : `${at} (${relativeTime(at, render.now)})`),
+  ceilings: ({ ceilings }) => ceilingsShown(ceilings),
+  obfuscated: ({ obfuscated }, { ascii }) => (ascii ? obfuscated.replace('…', '...') : obfuscated),
+  last_used_at: ({ last_used_at: at }) => at ?? 'never',
+};
+
+export const operatorView: View<WireOperator> = {
+  idOf: ({ id }) => id,
+  fields: OPERATOR_FIELDS,
+  columns: tableColumns(OPERATOR_COLUMNS),
+  details: operatorDetails,
+};
+
+export const operatorCreatedView: View<WireOperatorCreated> = {
+  idOf: ({ id }) => id,
+  fields: ['id', 'secret', 'name', 'role', 'projects', 'expires_at', 'ceilings'],
+  columns: operatorView.columns,
+  details: operatorDetails,
+};
+
+export const trustView: View<WireTrust> = {
+  idOf: ({ id }) => id,
+  fields: TRUST_FIELDS,
+  columns: tableColumns(TRUST_COLUMNS),
+  details: {
+    match: ({ match }) => matchShown(match),
+    jwks_file: ({ jwks_file: file }) => file ?? 'published by the issuer',
+    duration_minutes: ({ duration_minutes: minutes }) => spanShown(minutes * 60_000),
+    max_requests: ({ max_requests }) => (max_requests === 0 ? 'unlimited' : String(max_requests)),
+    max_active: ({ max_active: most }) => String(most ?? 'unlimited'),
+    per_hour: ({ per_hour: most }) => String(most ?? 'unlimited'),
+    allow: ({ allow }) => allowShown(allow),
+    limits: ({ limits }) => limitsShown(limits),
+    budget: ({ budget }) => budgetShown(budget),
+  },
+  labels: { duration_minutes: 'lifetime' },
+};
 
 export const projectCheckView: View<WireProjectCheck & { project_id: string }> = {
   idOf: ({ project_id }) => project_id,

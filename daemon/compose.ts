@@ -31,6 +31,7 @@ import type { UsageStatistics } from './core/usage.js';
 import type { EventStreams } from './http/manage/event-streams.js';
 import type { Scheduler } from './http/scheduler.js';
 import { memoryLimitOf } from './http/server/memory-bounds.js';
+import type { RoleMapping } from './oidc/role-mapping.js';
 import { drain } from './process/drain.js';
 import { HeapGuard } from './process/heap-guard.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from './store/sql/database.js';
@@ -50,6 +51,8 @@ export interface ComposeOptions {
   reloadable: Reloadable;
   /** `PRICES_FILE` until `apply` is called; null: none. */
   priceFile?: PriceFile | null;
+  /** `OIDC_ROLES` until `apply` is called; null: people do not log in. */
+  roleMapping?: RoleMapping | null;
   log: Log;
   clock: Clock;
   version: string;
@@ -65,6 +68,12 @@ export interface ComposeOptions {
   link?: PrimaryLink;
   instanceId?: string;
   daemonId?: string;
+}
+
+/** The files that settings name, as they are now; null: there is none. What is undefined was not read again. */
+export interface ReloadedFiles {
+  prices?: PriceFile | null;
+  roles?: RoleMapping | null;
 }
 
 /** A running daemon. */
@@ -89,8 +98,8 @@ export interface Daemon {
   clusterSync: ClusterSync | null;
   /** Rejects if the database was unavailable at start and its content turns out not to fit the configuration. */
   failed: Promise<never>;
-  /** Applies reloadable settings to requests that begin from now on, and `PRICES_FILE` if it was read again. */
-  apply(reloadable: Reloadable, priceFile?: PriceFile | null): void;
+  /** Applies reloadable settings to requests that begin from now on, and the files that were read again. */
+  apply(reloadable: Reloadable, files?: ReloadedFiles): void;
   status(): Promise<StatusReport>;
   /** Stops as on SIGTERM: refuses new requests, lets requests in flight finish, writes counts, and closes everything. */
   stop(): Promise<void>;
@@ -122,15 +131,17 @@ export async function startDaemon(options: ComposeOptions): Promise<Daemon> {
 /** @param opened collects the resources that must be closed if this fails. */
 async function started(options: ComposeOptions, opened: ResourceStack): Promise<Daemon> {
   const { settings, reloadable, log, clock, version, databaseTimeouts = DATABASE_TIMEOUTS, redisCommandMs } = options;
-  const { priceFile = null } = options;
+  const { priceFile = null, roleMapping = null } = options;
   const { link = null, instanceId = randomUUID(), daemonId = instanceId } = options;
   const isPrimary = options.workers !== undefined && settings.workers > 1;
   neverRecord(settings.managementToken);
+  if (settings.oidcClientSecret !== undefined) neverRecord(settings.oidcClientSecret);
   // Workers run with the Node.js of their primary.
   const unsupported = link === null ? endOfSupport(process.versions.node, clock.now()) : null;
   if (unsupported) log.warn(`${unsupported.problem}. ${unsupported.advice}`);
   const live = { current: reloadable };
-  const shared = { settings, live, priceFile, log, clock, version, databaseTimeouts, redisCommandMs };
+  const roles = { current: roleMapping };
+  const shared = { settings, live, priceFile, roles, log, clock, version, databaseTimeouts, redisCommandMs };
   const heap = new HeapGuard(clock);
   const memory = memoryLimitOf({ clock, heap, log, live });
   const context = { ...shared, instanceId, newId: randomUUID, daemonId, heap, memory, isPrimary, link };
@@ -152,8 +163,9 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     record: traffic.record,
     clusterSync: core.clusterSync,
     failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,
-    apply(next, prices) {
+    apply(next, { prices, roles: mapping } = {}) {
       live.current = next;
+      if (mapping !== undefined) roles.current = mapping;
       if (prices !== undefined && prices?.sha256 !== core.costs.lists.file?.sha256) {
         core.costs.replaceFile(prices);
         if (!link) core.notePrices();

@@ -12,6 +12,7 @@ import {
 } from '../config/settings.js';
 import { isReloadWithoutCredentials, readEnvFile, type Sources } from '../config/sources.js';
 import { readVersion } from '../config/version.js';
+import { readRoleMapping, type RoleMapping } from './oidc/role-mapping.js';
 import { type PriceFile, readPriceFile } from './process/price-lists.js';
 import { realClock } from './process/clock.js';
 import { type Daemon, startDaemon } from './compose.js';
@@ -72,22 +73,29 @@ const isLogInJournal = () => isJournalStream(process.env.JOURNAL_STREAM, STDOUT)
 function load(envFile: string | undefined): LoadedAll {
   const { env, ...more } = sources(envFile);
   const loaded = loadSettings(env, more);
-  return { ...loaded, priceFile: readPriceFile(loaded.reloadable.pricesFile) };
+  const { settings, reloadable } = loaded;
+  return {
+    ...loaded,
+    priceFile: readPriceFile(reloadable.pricesFile),
+    roleMapping: readRoleMapping(reloadable.oidcRoles, settings.oidcIssuer),
+  };
 }
 
-/** The settings, and the file that one of them names. */
+/** The settings, and the files that some of them name. */
 interface LoadedAll extends Loaded {
   priceFile: PriceFile | null;
+  roleMapping: RoleMapping | null;
 }
 
 function checkSettings({ env, ...more }: Sources, { check, printConfig }: DaemonOptions): number {
   const areCredentialsWithheld = isReloadWithoutCredentials(env);
   const { settings, problems, warnings } = describeSettings(env, { ...more, areCredentialsWithheld });
-  const pricesFile = settings.find(({ name }) => name === 'PRICES_FILE')?.value;
+  const valueOf = (wanted: string) => settings.find(({ name }) => name === wanted)?.value;
   if (printConfig) process.stdout.write(`${asLines(settings)}\n`);
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   if (problems.length > 0) return reportFailure(new SettingsError(problems));
-  readPriceFile(pricesFile || null);
+  readPriceFile(valueOf('PRICES_FILE') || null);
+  readRoleMapping(valueOf('OIDC_ROLES') || null, valueOf('OIDC_ISSUER') ?? undefined);
   if (check) process.stderr.write(`${CONFIGURATION_VALID}${areCredentialsWithheld ? CREDENTIALS_NOT_CHECKED : ''}\n`);
   return 0;
 }
@@ -97,7 +105,7 @@ async function serve(read: () => LoadedAll): Promise<number> {
   for (const flag of V8_FLAGS) setFlagsFromString(flag);
   const supervision = takeSupervision(process.env, process.pid);
   const loaded = read();
-  const { settings, reloadable, priceFile, warnings } = loaded;
+  const { settings, reloadable, priceFile, roleMapping, warnings } = loaded;
   const log = createLog({
     level: reloadable.logLevel,
     format: settings.logFormat,
@@ -126,6 +134,7 @@ async function serve(read: () => LoadedAll): Promise<number> {
     settings,
     reloadable,
     priceFile,
+    roleMapping,
     log,
     clock: realClock,
     version: readVersion(),
@@ -191,11 +200,12 @@ function reloadOnHangUp({ starting, supervisor, log, inForce, read }: Reloading)
     }
     const { changed, waiting, ...next } = reloaded(inForce.loaded, fresh);
     inForce.loaded = next.loaded;
-    daemon.apply(next.loaded.reloadable, fresh.priceFile);
+    const { priceFile, roleMapping } = fresh;
+    daemon.apply(next.loaded.reloadable, { prices: priceFile, roles: roleMapping });
     for (const warning of next.loaded.warnings) log.warn(warning);
     if (waiting.length > 0) log.warn(`${waiting.join(', ')} changed; restart the daemon to apply`);
-    const { priceFile } = fresh;
     if (priceFile) log.info('prices read', { entries: priceFile.prices.length, sha256: priceFile.sha256 });
+    if (roleMapping) log.info('roles read', { rows: roleMapping.rows.length, sha256: roleMapping.sha256 });
     log.info('settings reloaded', { changed });
     log.level = next.loaded.reloadable.logLevel; // Last, so that the lines above are logged at the previous level.
     supervisor?.reloaded(true);

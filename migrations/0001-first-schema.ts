@@ -337,6 +337,7 @@ async function createAccess(schema: Schema): Promise<void> {
     ended_at: maybeTime,
   });
   await schema.addIndex('sessions', ['operator_id'], 'sessions_operator');
+  await schema.addIndex('sessions', ['actor', 'id'], 'sessions_actor'); // to lock all sessions of a person
   await schema.addIndex('sessions', ['expires_at'], 'sessions_expiry');
   await schema.createTable('trusts', {
     id: { ...id, primaryKey: true },
@@ -358,6 +359,7 @@ async function createAccess(schema: Schema): Promise<void> {
     updated_at: time,
   });
   await schema.addIndex('trusts', ['created_at', 'id'], 'trusts_created');
+  await schema.addIndex('trusts', ['issuer'], 'trusts_of_issuer');
   // JWTs that were exchanged. Their digests are those of the issuer and the `jti`, or of the JWT.
   await schema.createTable('used_jwts', { digest: { ...text(64), primaryKey: true }, until_ms: time });
   await schema.addIndex('used_jwts', ['until_ms'], 'used_jwts_until');

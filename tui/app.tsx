@@ -9,6 +9,7 @@ import { isDimmed, TopLayer } from './layers/layers.js';
 import { Dimmed, Lines } from './parts/drawing.js';
 import { Ends } from './parts/drawing.js';
 import { strip } from './parts/strip.js';
+import { OperatorScreen, OperatorsScreen, TrustScreen, TrustsScreen } from './screens/access.js';
 import { AuditScreen } from './screens/audit.js';
 import { CacheScreen } from './screens/cache.js';
 import { EventsScreen } from './screens/events.js';
@@ -31,6 +32,10 @@ const SCREENS: Record<Screen, (props: { state: State }) => ReactNode> = {
   cache: CacheScreen,
   events: EventsScreen,
   top: TopScreen,
+  operators: OperatorsScreen,
+  operator: OperatorScreen,
+  trusts: TrustsScreen,
+  trust: TrustScreen,
 };
 
 export function App({ state }: { state: State }) {

@@ -118,10 +118,12 @@ const add = command({
     if (tokenFile !== undefined) {
       context.tokenFile = tokenFile;
       delete context.tokenCommand;
+      delete context.sessionId;
     }
     if (options.tokenCommand !== undefined) {
       context.tokenCommand = options.tokenCommand;
       delete context.tokenFile;
+      delete context.sessionId;
     }
     if (options.projectId !== undefined) context.projectId = checkedId('project', options.projectId);
     if (options.protected !== undefined) context.protected = options.protected;
@@ -185,13 +187,13 @@ function refuseUnknown(name: string, { contexts }: Contexts): void {
 }
 
 function shown(name: string, context: Context, current: string | null): Shown {
-  const { server, tokenFile, tokenCommand, projectId, color } = context;
+  const { server, tokenFile, tokenCommand, sessionId, projectId, color } = context;
   return {
     name,
     is_current: name === current,
     server,
     // The command itself is not shown: it may contain confidential names.
-    token: tokenCommand === undefined ? (tokenFile ?? 'prompt') : 'command',
+    token: tokenCommand !== undefined ? 'command' : sessionId !== undefined ? 'session' : (tokenFile ?? 'prompt'),
     project_id: projectId ?? null,
     protected: context.protected ?? false,
     readonly: context.readonly ?? false,

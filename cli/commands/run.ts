@@ -1,17 +1,12 @@
 /** `llmp run`: runs a command with a temporary token. */
-import { counted, exact } from '../../daemon/api/formats.js';
 import { constants } from 'node:os';
 import { basename } from 'node:path';
 import { withoutSecrets } from '../../config/settings.js';
-import { ApiError, type ManagementClient } from '../../daemon/api/client.js';
-import type { TokenCreate, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
-import { type Dialect, dialectOf } from '../../daemon/api/providers.js';
-import { isRetryable } from '../../daemon/api/follow-stream.js';
-import { command, type Invocation } from '../command.js';
+import { command } from '../command.js';
 import { flag, valuesOf } from '../option.js';
 import { visible } from '../../console/escape.js';
-import { EXIT, Failure, failureOf, usage } from '../../console/failure.js';
-import { issuingOptions, tokenWanted } from './issuing.js';
+import { EXIT, Failure, usage } from '../../console/failure.js';
+import { GITHUB_VARIABLES, jwtOptions } from '../connection/exchange.js';
 import { ANY_PROGRAM, type Target } from '../profiles.js';
 import { environmentFor, SDK_NAMES, type SdkName } from '../sdk-variables.js';
 import {
@@ -28,7 +23,7 @@ import {
   directAccess,
 } from '../set-up.js';
 import { SignalRelay } from '../signals.js';
-import { shortId } from '../../console/columns/cell-text.js';
+import { exchangedToken, issuedToken, termOptions } from './run-token.js';
 import { MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
 
 export const runCommand = command({
@@ -40,6 +35,11 @@ export const runCommand = command({
     ['run -n -- codex', 'show what would be set for Codex, without issuing a token'],
     ['run --for openai,anthropic -- ./agent', 'set OPENAI_API_KEY, ANTHROPIC_API_KEY and the base URLs of both SDKs'],
     ['run --project-id web --duration 30m --max-requests 500 -- npm test', 'allow up to 30 minutes and 500 requests'],
+    [
+      'run --exchange --jwt-file /var/run/secrets/llmp/token -- ./worker',
+      'exchange the JWT of a pod for the token, without a management token',
+    ],
+    ['run --exchange --audience llmp -- npm test', 'the same in GitHub Actions, which is asked for the JWT'],
   ],
   argument: {
     name: 'CMD',
@@ -49,7 +49,7 @@ export const runCommand = command({
     isCommandLine: true,
   },
   options: {
-    ...issuingOptions(1, "name of the token (default: the command's name)"),
+    ...termOptions,
     for: valuesOf(
       '--for <SDKS>',
       SDK_NAMES,
@@ -58,6 +58,8 @@ export const runCommand = command({
     as: asOption,
     model: modelOption,
     baseUrl: baseUrlOption,
+    exchange: flag('--exchange', 'exchange the JWT of a job or pod for the token, whose terms a trust says'),
+    ...jwtOptions,
     dryRun: flag('-n, --dry-run', 'show what would be set for the command, without issuing a token or running it'),
   },
   /** @returns the exit code of the command, or 128 plus the number of the signal that ended it. */
@@ -70,52 +72,69 @@ export const runCommand = command({
     if (options.baseUrl !== undefined && given !== null && given.length > 1) {
       throw usage('--base-url is for one SDK', { advice: 'Name one SDK with --for' });
     }
+    if (!options.exchange && (options.jwtFile ?? options.audience) !== undefined) {
+      throw usage(`${options.jwtFile === undefined ? '--audience' : '--jwt-file'} needs --exchange`);
+    }
     const origin = options.baseUrl === undefined ? originOf(invocation.destination().server) : '';
     // The reader of the output may close it early. The token must be revoked nevertheless.
     for (const stream of [shell.stdout, shell.stderr]) stream.removeAllListeners('error').on('error', () => undefined);
 
-    const defaults = { duration: { duration_hours: 1 }, name: await nameOf(file) };
-    const { client, body } = await tokenWanted({ ...invocation, options: { ...defaults, ...options } });
-    const sdks = given ?? [await dialectOfProject(client, body)];
-    checkDialects(name, profile, sdks);
-    const targets = sdks.map((dialect) => ({
-      dialect,
-      url: urlOf(dialect, origin, options.baseUrl),
-      model: options.model ?? '',
-    }));
     // The command is a client: it must not be able to issue more tokens, or read the daemon's data.
     const inherited = withoutSecrets(shell.env);
-    const setUp = (token: string, folder: Pick<SetUpFolder, 'path'>) => {
-      const pointed = (target: (typeof targets)[number]): Target => ({
-        ...target,
-        token,
-        get folder() {
-          return folder.path;
-        },
-      });
-      const direct = {
-        variables: directAccess(
-          targets.map(({ url }) => url),
-          inherited,
-        ),
+    if (options.exchange) for (const variable of GITHUB_VARIABLES) Reflect.deleteProperty(inherited, variable);
+    const setUpFor = (sdks: readonly SdkName[]) => {
+      checkDialects(name, profile, sdks);
+      const targets = sdks.map((dialect) => ({
+        dialect,
+        url: urlOf(dialect, origin, options.baseUrl),
+        model: options.model ?? '',
+      }));
+      return (token: string, folder: Pick<SetUpFolder, 'path'>) => {
+        const pointed = (target: (typeof targets)[number]): Target => ({
+          ...target,
+          token,
+          get folder() {
+            return folder.path;
+          },
+        });
+        const direct = {
+          variables: directAccess(
+            targets.map(({ url }) => url),
+            inherited,
+          ),
+        };
+        return merged([...targets.map((target) => profile.run(pointed(target))), direct]);
       };
-      return merged([...targets.map((target) => profile.run(pointed(target))), direct]);
     };
+    const source = options.exchange
+      ? exchangedToken(invocation, options)
+      : await issuedToken(invocation, options, await nameOf(file));
+    const known = given ?? listOf(await source.dialectBefore());
     if (options.dryRun) {
-      await show(setUp('sk-wt-…', { path: 'FOLDER' }), args, inherited, output);
+      if (known === null) {
+        throw usage('--dry-run with --exchange needs --for', {
+          why: 'the API of the project is known once the JWT is exchanged',
+          advice: `Add --for ${SDK_NAMES.join('|')}`,
+        });
+      }
+      await show(setUpFor(known)('sk-wt-…', { path: 'FOLDER' }), args, inherited, output);
       return EXIT.done;
     }
-    await client.confirmChange();
+    if (known !== null) setUpFor(known);
+    await source.confirm();
     // From here on no signal ends this process, because there may be a token to revoke.
     const signals = new SignalRelay(shell);
-    const issued = await issue(client, body, signals);
-    if (!issued) return signals.exitCode;
-    output.trace(`issued ${issued.id} until ${issued.expires_at}`);
+    const token = await source.begin(signals.abortedAfter(ISSUE_TIMEOUT_MS)).catch((error: unknown) => {
+      if (signals.first) return null;
+      throw error;
+    });
+    if (token === null) return signals.exitCode;
     try {
       if (signals.first) return signals.exitCode;
+      const sdks = known ?? [await source.dialect()];
       const folder = new SetUpFolder();
       try {
-        const { variables, args: front, files } = setUp(issued.token, folder);
+        const { variables, args: front, files } = setUpFor(sdks)(token, folder);
         folder.write(files);
         if (profile === ANY_PROGRAM) output.note(`Set ${Object.keys(variables).join(', ')} for ${visible(name)}.`);
         const env = environmentFor(sdks, variables, inherited);
@@ -124,22 +143,18 @@ export const runCommand = command({
         folder.remove(output);
       }
     } finally {
-      await revoke(issued, client, invocation);
+      await source.end();
     }
   },
 });
+
+const listOf = (dialect: SdkName | null): SdkName[] | null => dialect && [dialect];
 
 /** @returns null if none are given. */
 function sdksIn(given: string | undefined): SdkName[] | null {
   if (given === undefined) return null;
   const named = given.replace(/^!/, '').split(',');
   return SDK_NAMES.filter((name) => named.includes(name) !== given.startsWith('!'));
-}
-
-/** The API of the new token's project. */
-async function dialectOfProject(client: ManagementClient, body: TokenCreate): Promise<Dialect> {
-  const id = body.project_id ?? (body.like === undefined ? undefined : (await client.token(body.like)).project_id);
-  return id === undefined ? 'openai' : dialectOf(await client.project(id));
 }
 
 /** The default name of the token: the program's name, in the form that the daemon accepts. */
@@ -153,20 +168,6 @@ async function nameOf(file: string): Promise<string> {
 
 // How long a signal leaves for the response with the new token. After that, the token's secret is lost, so the token cannot be used.
 const ISSUE_TIMEOUT_MS = 2_000;
-
-/** @returns undefined if a signal arrived and no response followed in time. */
-async function issue(
-  client: ManagementClient,
-  body: TokenCreate,
-  signals: SignalRelay,
-): Promise<WireTokenCreated | undefined> {
-  try {
-    return await client.createToken(body, signals.abortedAfter(ISSUE_TIMEOUT_MS));
-  } catch (error) {
-    if (signals.first) return undefined;
-    throw error;
-  }
-}
 
 /** @returns the exit code. @throws {Failure} with 127 or 126, as in shells, if the command could not be started. */
 async function runChild(file: string, start: () => ReturnType<SignalRelay['forwardTo']>): Promise<number> {
@@ -193,48 +194,4 @@ async function runChild(file: string, start: () => ReturnType<SignalRelay['forwa
       cause: error,
     });
   }
-}
-
-// Together about as long as a restart of the daemon takes.
-const RETRY_DELAYS_MS = [250, 500, 1000, 2000, 4000];
-const ATTEMPT_TIMEOUT_MS = 3_000;
-
-/** Revokes the token. It reports failures and does not throw, so that the exit code stays that of the command. */
-async function revoke(
-  { id, expires_at: expiry }: WireTokenCreated,
-  client: ManagementClient,
-  { shell, output, server }: Pick<Invocation, 'shell' | 'output' | 'server'>,
-): Promise<void> {
-  const attempt = () => client.updateToken(id, { is_active: false }, AbortSignal.timeout(ATTEMPT_TIMEOUT_MS));
-  try {
-    const token = await withRetries(attempt, (ms) => shell.pause(ms, new AbortController().signal));
-    output.note(`${usageSummary(token)} Revoked ${shortId(id)}.`);
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return; // The token was deleted together with its project.
-    const { exitCode, message, explanation } = failureOf(error, server);
-    output.fail(
-      new Failure(exitCode, `could not revoke token ${shortId(id)}; it can be used until ${expiry}`, {
-        ...explanation,
-        why: [message, explanation.why].filter((reason) => reason).join(': '),
-        advice: `Revoke it: llmp token revoke ${id}`,
-      }),
-    );
-  }
-}
-
-async function withRetries<T>(attempt: () => Promise<T>, pause: (ms: number) => Promise<unknown>): Promise<T> {
-  for (const delayMs of RETRY_DELAYS_MS) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!isRetryable(error)) throw error;
-      await pause(delayMs);
-    }
-  }
-  return attempt();
-}
-
-function usageSummary({ request_count: uses, max_requests: cap, cache_hit_count: hits }: WireToken): string {
-  const requests = cap === 0 ? counted(uses, 'request') : `${exact(uses)} of ${counted(cap, 'request')}`;
-  return `Used ${requests}${hits === 0 ? '' : `, plus ${counted(hits, 'cache hit')}`}.`;
 }

@@ -193,11 +193,13 @@ const statusView: View<Status> = {
       factShown(it, 'event_bus', ({ kind, buffered, published, dropped, lag }) =>
         kind === 'off'
           ? 'off'
-          : `${kind}, ${published} published, ${buffered} waiting, ${dropped} dropped, lag ${lag ?? 'unknown'}`,
+          : published === null
+            ? kind
+            : `${kind}, ${published} published, ${buffered} waiting, ${dropped} dropped, lag ${lag ?? 'unknown'}`,
       ),
     audit: (it) =>
       factShown(it, 'audit', ({ status, records, failures }) => {
-        return `${status}, ${records} records, ${failures} failures`;
+        return records === null ? status : `${status}, ${records} records, ${failures} failures`;
       }),
     requests: (it) =>
       factShown(it, 'requests', ({ in_flight: inFlight, per_second: perSecond, errors_per_second: errors }) => {
@@ -223,8 +225,8 @@ const statusView: View<Status> = {
           ? 'none, one process serves all'
           : workers
               .map(({ pid, missing, in_flight: inFlight }) => {
-                const state = missing.length === 0 ? `${inFlight} in flight` : `not ready: ${missing.join(', ')}`;
-                return `${pid} (${state})`;
+                const ready = inFlight === null ? 'ready' : `${inFlight} in flight`;
+                return `${pid} (${missing.length === 0 ? ready : `not ready: ${missing.join(', ')}`})`;
               })
               .join(', '),
       ),

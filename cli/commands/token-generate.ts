@@ -1,21 +1,28 @@
 /** `llmp token generate`: issues a token. Its secret is shown only here. */
-import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { integer, type Kind } from '../../config/kinds.js';
-import type { WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
+import type { WireTokenCreated } from '../../daemon/api/contract.js';
 import { command, type Invocation } from '../command.js';
 import { OF_OUTPUT, optionsGiven } from '../globals.js';
 import { flag, text, value } from '../option.js';
 import { TOKEN_FIELDS } from '../../console/columns/tokens.js';
 import { shellWord, visible } from '../../console/escape.js';
-import { EXIT, Failure, usage } from '../../console/failure.js';
+import { EXIT, usage } from '../../console/failure.js';
 import { issuingOptions, likeOption, tokenWanted } from './issuing.js';
-import { lostSecret, type Output } from '../output.js';
+import { OF_TOKEN } from '../output.js';
 import { policyOptions } from '../policy-options.js';
+import { type MadeSecret, onceNote, refuseToLoseSecret, secretIntoFile, showSecret } from '../secret-once.js';
 import { tokenCreatedView, tokenView } from '../../console/views.js';
 
 const variableName: Kind<string> = {
   accepts: 'a variable name: letters, digits and _, not starting with a digit',
   parse: (given) => (/^[A-Za-z_][A-Za-z0-9_]*$/.test(given) ? given : undefined),
+};
+
+const SECRET: MadeSecret<WireTokenCreated, 'token'> = {
+  owner: OF_TOKEN,
+  field: 'token',
+  view: tokenCreatedView,
+  viewWithout: tokenView,
 };
 
 const options = {
@@ -70,12 +77,17 @@ export const generate = command({
     if (given.env !== undefined && format !== undefined) {
       throw usage(`--env and ${format} exclude each other`, { advice: 'Use one of them' });
     }
-    if (output.format === 'id' && given.out === undefined && given.env === undefined && !output.isQuiet) {
-      throw usage('-o id would lose the secret, which is shown only now', { advice: 'Add --out FILE' });
-    }
+    if (given.out === undefined && given.env === undefined) refuseToLoseSecret(output);
     const { client, body } = await tokenWanted(invocation);
-    if (given.out === undefined) await show(await client.createToken(body), given.env, output);
-    else await intoFile(given.out, () => client.createToken(body), output);
+    const issue = () => client.createToken(body);
+    if (given.out !== undefined) await secretIntoFile(given.out, issue, SECRET, output);
+    else if (given.env === undefined) await showSecret(await issue(), SECRET, output);
+    else {
+      const issued = await issue();
+      output.secretOf(() => issued.id);
+      output.text(`export ${given.env}=${shellWord(visible(issued.token))}`);
+      output.note(onceNote(issued, SECRET));
+    }
     return EXIT.done;
   },
 });
@@ -95,56 +107,4 @@ async function many(invocation: Invocation<typeof options>): Promise<number> {
   }
   const { issueMany } = await import('./token-issue.js');
   return issueMany(invocation);
-}
-
-async function show(issued: WireTokenCreated, variable: string | undefined, output: Output): Promise<void> {
-  const secret = visible(issued.token);
-  output.secretOf(() => issued.id);
-  if (variable !== undefined) output.text(`export ${variable}=${shellWord(secret)}`);
-  else if (output.isQuiet && output.format !== 'jq' && output.format !== 'template') output.text(secret);
-  else await shown(issued, output);
-  output.note(`The secret is not shown again. Undo: llmp token revoke ${issued.id}`);
-}
-
-async function shown(issued: WireTokenCreated, output: Output): Promise<void> {
-  try {
-    await output.one(issued, tokenCreatedView);
-  } catch (error) {
-    if (!(error instanceof Failure)) throw error;
-    // The token exists, but its secret was not shown.
-    const advice = `Revoke the token, whose secret is lost: llmp token revoke ${issued.id}`;
-    throw new Failure(error.exitCode, error.message, { ...error.explanation, advice });
-  }
-}
-
-/** Creates the file first: if the secret cannot be saved, the token must not be issued. */
-async function intoFile(path: string, issue: () => Promise<WireTokenCreated>, output: Output): Promise<void> {
-  const file = await newFile(path);
-  const issued = await issue().catch(async (error: unknown) => {
-    await file.close();
-    await unlink(path);
-    throw error;
-  });
-  try {
-    await file.writeFile(`${issued.token}\n`);
-    await file.close();
-  } catch (error) {
-    throw lostSecret(issued.id, error, ` to ${path}`);
-  }
-  const shown: WireToken & { token?: string } = { ...issued };
-  delete shown.token;
-  if (!output.isQuiet) await output.one(shown, tokenView);
-  output.note(`The secret is in ${path}, readable by you only. Undo: llmp token revoke ${issued.id}`);
-}
-
-const OWNER_ONLY = 0o600;
-
-async function newFile(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'wx', OWNER_ONLY);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EEXIST') throw usage(`${path} already exists and is not overwritten`, { advice: 'Name a new file' });
-    throw usage(`cannot create ${path}`, { why: code ?? 'failed', cause: error });
-  }
 }

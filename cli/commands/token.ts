@@ -14,6 +14,7 @@ import { limit, listed } from '../listing.js';
 import { queryArgument, queryIn, termKind, withOptions, withTokensShown } from '../query.js';
 import { changeSelected, revokeTokensOf } from './revoke-all.js';
 import { span } from '../../console/span.js';
+import { exchange } from './token-exchange.js';
 import { generate } from './token-generate.js';
 import { print } from './token-print.js';
 import { update } from './token-update.js';
@@ -259,4 +260,4 @@ const whois = command({
   },
 });
 
-export const tokenCommands = [generate, print, list, get, update, revoke, reactivate, whois];
+export const tokenCommands = [generate, exchange, print, list, get, update, revoke, reactivate, whois];

@@ -1,6 +1,7 @@
 /** Completion candidates that come from files and from the daemon: names and IDs. */
 import { Readable, Writable } from 'node:stream';
 import type { ManagementClient } from '../../daemon/api/client.js';
+import { matchShown } from '../../console/columns/access.js';
 import type { FilteredScreen } from '../../console/query/types.js';
 import type { Completes } from '../option.js';
 import type { Globals } from '../globals.js';
@@ -79,6 +80,10 @@ async function candidatesOf(
     }
     case 'project':
       return projects(await clientFor(line, shell), beginning, signal);
+    case 'operator':
+      return operators(await clientFor(line, shell), beginning, signal);
+    case 'trust':
+      return trusts(await clientFor(line, shell), signal);
     case 'model':
       return (await models(await clientFor(line, shell), signal)).map((word) => ({ word, meaning: '' }));
     case 'batch':
@@ -96,15 +101,29 @@ async function topics({ args }: Line, tree: Tree): Promise<Candidate[]> {
   return [...words, ...named.map(([word, { summary }]) => ({ word, meaning: summary }))];
 }
 
-/** Offers projects by name. A project is offered by ID if the user is typing an ID, or if its name is not a single word for a shell. */
 async function projects(client: ManagementClient, beginning: string, signal: AbortSignal): Promise<Candidate[]> {
   const { items } = await client.projects({ limit: String(MAX_CANDIDATES) }, signal);
-  return items.flatMap(({ id, name, is_active: isActive }) => {
+  return byNames(items, beginning);
+}
+
+async function operators(client: ManagementClient, beginning: string, signal: AbortSignal): Promise<Candidate[]> {
+  const { items } = await client.operators({ limit: String(MAX_CANDIDATES) }, signal);
+  return byNames(items, beginning);
+}
+
+/** Offers what has a unique name by that. It is offered by ID if the user is typing an ID, or if its name is not a single word for a shell. */
+const byNames = (items: readonly { id: string; name: string; is_active: boolean }[], beginning: string): Candidate[] =>
+  items.flatMap(({ id, name, is_active: isActive }) => {
     const byId = { word: id, meaning: name };
     if (!isHarmless(name)) return [byId];
     const byName = { word: name, meaning: `${id}${isActive ? '' : ', inactive'}` };
     return beginning !== '' && id.startsWith(beginning) ? [byName, byId] : [byName];
   });
+
+/** Trusts by ID: their names have claims in braces. */
+async function trusts(client: ManagementClient, signal: AbortSignal): Promise<Candidate[]> {
+  const { items } = await client.trusts({ limit: String(MAX_CANDIDATES) }, signal);
+  return items.map(({ id, issuer, match }) => ({ word: id, meaning: `${issuer}: ${matchShown(match)}` }));
 }
 
 /**

@@ -3,18 +3,21 @@
  * in ~/.config.
  */
 import { mkdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { oneOf } from '../../config/kinds.js';
+import { UUID_PATTERN } from '../../daemon/api/vocabulary.js';
 import { quoted, usage } from '../../console/failure.js';
 import { readOwnFile, replaceFile } from '../../console/own-file.js';
 import { serverOf } from './server.js';
 
 export interface Context {
   server: string;
-  /** A file that contains the management token. */
+  /** A file that contains the management token, or what stands in its place. */
   tokenFile?: string;
   /** A shell command that prints the management token. */
   tokenCommand?: string;
+  /** ID of the session whose secret is in the token file: of `llmp login`. */
+  sessionId?: string;
   /** The default project for new tokens, by name or ID. */
   projectId?: string;
   /** Changes need a confirmation. */
@@ -39,6 +42,7 @@ const PROPERTIES: Record<string, { key: keyof Context; accepts: string; isValid:
   server: { key: 'server', accepts: 'http://HOST:PORT, https://… or unix:PATH', isValid: isText },
   token_file: { key: 'tokenFile', accepts: 'the path of a file', isValid: isText },
   token_command: { key: 'tokenCommand', accepts: 'a command line', isValid: isText },
+  session_id: { key: 'sessionId', accepts: 'the ID of a session', isValid: isUuid },
   project_id: { key: 'projectId', accepts: 'the name or ID of a project', isValid: isText },
   protected: { key: 'protected', accepts: 'true or false', isValid: isFlag },
   readonly: { key: 'readonly', accepts: 'true or false', isValid: isFlag },
@@ -51,6 +55,10 @@ const PROPERTIES: Record<string, { key: keyof Context; accepts: string; isValid:
 
 function isText(value: unknown): value is string {
   return typeof value === 'string' && value !== '';
+}
+
+function isUuid(value: unknown): value is string {
+  return isText(value) && UUID_PATTERN.test(value);
 }
 
 function isFlag(value: unknown): value is boolean {
@@ -71,6 +79,13 @@ export function contextsPath({ LLMP_CONFIG, XDG_CONFIG_HOME, HOME }: NodeJS.Proc
 export function settingsFolder(env: NodeJS.ProcessEnv): string | undefined {
   const path = contextsPath(env);
   return path === undefined ? undefined : dirname(path);
+}
+
+/** The file of the session of a context. @throws {Failure} if there is no folder for it. */
+export function sessionPath(env: NodeJS.ProcessEnv, name: string): string {
+  const path = contextsPath(env);
+  if (path === undefined) throw noPath();
+  return join(dirname(resolve(path)), `${name}.session`);
 }
 
 /** The folder of what llmp keeps for itself, such as the history of the terminal UI. */
@@ -99,8 +114,7 @@ export async function readContexts(env: NodeJS.ProcessEnv): Promise<Contexts> {
 /** Replaces the file atomically, with mode 0600. @throws {Failure} if it has no path, or cannot be written. */
 export async function writeContexts(env: NodeJS.ProcessEnv, { current, contexts }: Contexts): Promise<string> {
   const path = contextsPath(env);
-  if (path === undefined)
-    throw usage('no path for the contexts file', { advice: 'Set LLMP_CONFIG, XDG_CONFIG_HOME or HOME' });
+  if (path === undefined) throw noPath();
   const { stringify } = await import('smol-toml');
   const content = stringify({
     ...(current !== null && { current }),
@@ -114,6 +128,8 @@ export async function writeContexts(env: NodeJS.ProcessEnv, { current, contexts 
   }
   return path;
 }
+
+const noPath = () => usage('no path for the contexts file', { advice: 'Set LLMP_CONFIG, XDG_CONFIG_HOME or HOME' });
 
 /** The file contains commands that llmp runs, and decides where credentials are sent. */
 const contentOf = (path: string) =>

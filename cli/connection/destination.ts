@@ -4,7 +4,7 @@ import { type Context, contextsPath, readContexts } from './contexts.js';
 import { quoted, usage } from '../../console/failure.js';
 import type { Globals } from '../globals.js';
 
-const DEFAULT_SERVER = 'http://127.0.0.1:8080';
+export const DEFAULT_SERVER = 'http://127.0.0.1:8080';
 
 export interface Destination {
   /** The address as given. It is validated when the connection is made. */
@@ -14,7 +14,7 @@ export interface Destination {
 }
 
 /** The server from the command line or, without --context, from the environment. Both take precedence over the current context. */
-const givenServer = ({ server, context }: Globals, env: NodeJS.ProcessEnv): string | undefined =>
+export const givenServer = ({ server, context }: Globals, env: NodeJS.ProcessEnv): string | undefined =>
   server ?? (context === undefined ? env.LLMP_SERVER || undefined : undefined);
 
 /** The server for messages if the contexts file cannot be used. */

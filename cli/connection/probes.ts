@@ -3,6 +3,7 @@ import {
   ApiError,
   apiErrorOf,
   connectionProblem,
+  type FetchInit,
   type FetchResponse,
   jsonOf,
   NOT_LLMP,
@@ -77,16 +78,24 @@ export async function tokenSelf(
   return found as TokenSelf;
 }
 
-/** Sends a GET, and reads its response within the same timeout. @throws what `read` throws. @throws {Unreachable} */
-async function asked<T>(
+/** Ends a token, as its holder. One that has ended stays as it is. @throws {ApiError} @throws {Unreachable} */
+export async function endToken(connection: DaemonConnection, token: string, signal?: AbortSignal): Promise<void> {
+  const headers = { authorization: `Bearer ${token}`, accept: 'application/json' };
+  await asked(connection, TOKEN_SELF_PATH, { method: 'DELETE', headers, signal }, async (response) => {
+    if (!response.ok && response.status !== 401) throw await apiErrorOf(response);
+  });
+}
+
+/** Sends a request, and reads its response within the same timeout. @throws what `read` throws. @throws {Unreachable} */
+export async function asked<T>(
   { server, fetch, timeoutMs }: DaemonConnection,
   path: string,
-  { signal, headers = {} }: { signal?: AbortSignal | undefined; headers?: Record<string, string> },
+  { signal, headers = {}, ...more }: Partial<Omit<FetchInit, 'signal'>> & { signal?: AbortSignal | undefined },
   read: (response: FetchResponse) => Promise<T>,
 ): Promise<T> {
   try {
     return await withTimeout(timeoutMs, signal, async (limited) =>
-      read(await fetch(new URL(path, server.url), { headers, redirect: 'error', signal: limited })),
+      read(await fetch(new URL(path, server.url), { ...more, headers, redirect: 'error', signal: limited })),
     );
   } catch (error) {
     if (error instanceof ApiError || error instanceof Unreachable) throw error;

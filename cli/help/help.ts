@@ -12,10 +12,10 @@ import type { Tree, Word } from './tree.js';
 const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] = [
   ['Get started', ['init', 'demo', 'doctor']],
   ['Services', ['daemon', 'dispatcher', 'admin']],
-  ['Management', ['tui', 'token', 'project', 'cache', 'audit', 'events', 'undo', 'manage']],
+  ['Management', ['tui', 'token', 'project', 'operator', 'trust', 'cache', 'audit', 'events', 'undo', 'manage']],
   ['Use a token', ['run']],
   ['Monitoring', ['status', 'top', 'usage', 'prices']],
-  ['Configuration', ['config', 'context', 'migrate', 'backup', 'restore', 'completion']],
+  ['Configuration', ['config', 'context', 'login', 'logout', 'whoami', 'migrate', 'backup', 'restore', 'completion']],
 ];
 const OTHERS = 'Help';
 

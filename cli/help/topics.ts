@@ -20,8 +20,8 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         LLMP_SERVER: 'Address of the daemon, as for `--server` (default: http://127.0.0.1:8080).',
         LLMP_CONTEXT: 'The context to use, as for `-c`.',
         LLMP_CONFIG: 'The contexts file (default: llmp/config.toml in `XDG_CONFIG_HOME` or in ~/.config).',
-        MANAGEMENT_TOKEN: 'The management token.',
-        MANAGEMENT_TOKEN_FILE: 'A file that contains the management token, as for `--management-token-file`.',
+        MANAGEMENT_TOKEN: 'The management token, or the secret of an operator (`sk-op-…`) or a session (`sk-ss-…`).',
+        MANAGEMENT_TOKEN_FILE: 'A file that contains it, as for `--management-token-file`.',
         LLMP_PROJECT_ID: 'Default project for new tokens, by name or ID, as for `--project-id`.',
         LLMP_OUTPUT: 'Output format, as for `-o`.',
         LLMP_ASCII: '1: use ASCII only; 0: use symbols in every locale.',
@@ -132,12 +132,12 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
   security: {
     summary: 'how to handle secrets',
     blocks: [
-      'The management token gives full access to a daemon. llmp uses the first of these that is set:',
+      'The management token gives full access to a daemon; the secret of an operator and a session give what their role allows (`llmp whoami`). llmp uses the first of these that is set:',
       terms({
         '--management-token': 'Avoid this option: other users can see it with `ps`.',
         '--management-token-file': 'A file; - is standard input.',
         context:
-          'The token command or token file of the current context. It comes before the environment, so that a token in the environment is not sent to another daemon.',
+          'The token command or token file of the current context, or its session (`llmp login`). It comes before the environment, so that a token in the environment is not sent to another daemon.',
         'MANAGEMENT_TOKEN, MANAGEMENT_TOKEN_FILE': 'The environment variables.',
         prompt: 'On a terminal. The input is not shown.',
       }),
@@ -146,6 +146,10 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
         'upstream keys': 'llmp reads them from a file, standard input or a prompt, never from an option.',
         'token secrets':
           'A secret is shown once. `--out FILE` writes it to a new file with mode 0600 and never overwrites a file.',
+        sessions:
+          '`llmp login` stores the secret of a session in a file with mode 0600. It ends after 8 hours, or with `llmp logout`.',
+        'jobs and pods':
+          'They need no stored secret: `llmp run --exchange` and `llmp token exchange` exchange the JWT of their platform for a token.',
         'a leaked secret':
           'Pass it to `llmp token whois` on standard input. llmp refuses secrets as arguments and does not send them, because the shell stores arguments in its history.',
         '--server':

@@ -13,7 +13,7 @@ export interface Description {
 
 export const OVERVIEW: readonly Block[] = [
   "llmp is a reverse proxy between clients and the API of a language-model provider. Each project holds a provider's API key. Clients get tokens for a project instead of the key: a token expires by itself, can have a request cap, and can be revoked and reactivated.",
-  'The program contains all parts of the system. `llmp daemon` is the proxy. Management commands such as `llmp token` and `llmp project` send requests to the management API of a running daemon. They need its address (`--server`, or `llmp context`) and its management token. `llmp(7)` explains concepts and token states, and `llmp.env(5)` the settings of the daemon.',
+  'The program contains all parts of the system. `llmp daemon` is the proxy. Management commands such as `llmp token` and `llmp project` send requests to the management API of a running daemon. They need its address (`--server`, or `llmp context`) and its management token, the secret of an operator, or a session (`llmp login`). `llmp(7)` explains concepts and token states, and `llmp.env(5)` the settings of the daemon.',
   'Data goes to standard output, messages and errors go to standard error. Every prompt has an option that answers it; without a terminal llmp never prompts.',
 ];
 
@@ -105,6 +105,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       "Issues a token, and runs the command with the token and the base URL in the variables of the SDK of the project's provider: `OPENAI_API_KEY` and `OPENAI_BASE_URL`, `ANTHROPIC_API_KEY` and `ANTHROPIC_BASE_URL`, `GEMINI_API_KEY` and `GOOGLE_GEMINI_BASE_URL`, or `AZURE_OPENAI_API_KEY` and `AZURE_OPENAI_ENDPOINT`. `--for` names other SDKs, or several. All other keys of providers are removed from the environment of the command, and so are the secrets of the settings in llmp.env(5), with the paths of their files and URLs with a password, such as `DATABASE_URL`.",
       `Agents that read more than these variables are known by the name of their file: ${PROFILE_NAMES.join(', ')}. They get what they read first, so that neither their settings nor a stored login lead around the daemon: arguments, which are put in front of their own, and files in a private folder, which is removed when the command ends. llmp changes no file of yours. \`--as\` names the agent if the command has another name, and \`-n\` shows what would be set. A command that cannot speak the API of the project is not started. \`llmp self\` works inside the command.`,
+      'With `--exchange` no management token is needed: the JWT of a job or pod is exchanged for a token with the terms of a trust, see llmp-trust(1). The JWT is read from `--jwt-file`, or with `--audience` from GitHub Actions, whose variables `ACTIONS_ID_TOKEN_REQUEST_URL` and `ACTIONS_ID_TOKEN_REQUEST_TOKEN` the command does not get.',
       'llmp forwards signals to the command, and revokes the token when the command ends for any reason. If llmp itself is killed with SIGKILL, the token expires after `--duration`, by default one hour, and the private folder stays.',
     ],
     exitStatus:
@@ -177,6 +178,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'When a token is revoked, new requests are refused and requests in flight are ended. A reactivated token works again, with the same expiry and request count.',
       'A budget limits what a token may spend, in US dollars or model tokens: `update intern --budget-usd 20`. At the limit new requests are refused with 402 until the budget resets (`--budget-period`) or is raised. With the mode `soft`, which is the default, requests in flight can exceed it; with `hard` they cannot.',
       '`print` is for programs that run a command to get their key, such as `apiKeyHelper` of Claude Code. It prints the same token until 80 % of its lifetime are over, or the token is revoked. While the daemon cannot be reached it prints the last token, until that expires.',
+      '`exchange` is for jobs and pods that have a JWT of their platform and no secret of llmp. A trust says which JWTs are exchanged, and the terms of the token, see llmp-trust(1). A JWT can be exchanged once.',
     ],
     sections: {
       'MANY TOKENS': [
@@ -200,6 +202,63 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'While a project is inactive its tokens are refused; the tokens themselves do not change.',
       'The routes, models, limits and budget of a project apply to all its tokens, in addition to those of each token. The limits and the budget are shared by the tokens.',
     ],
+  },
+  operator: {
+    description: [
+      'An operator is somebody, or a program, with a role in the management API. Its secret (`sk-op-` and 49 characters) stands wherever the management token may: in `MANAGEMENT_TOKEN`, in a context, and in the log-in form of the Admin UI. It is shown once, when the operator is created. Only the holder of the management token manages operators and trusts.',
+      'A change holds from the next request on, on all instances, and ends the sessions of the operator. Deactivating an operator also revokes the tokens that it has issued, in the same transaction, unless `--keep-tokens` is given. Operators are not deleted, because the audit log names them.',
+      'Ceilings are the most that a token may have which the operator issues. A token above a ceiling is refused, never issued with less; so is one that names no lifetime or cap if the default is above the ceiling.',
+    ],
+    sections: {
+      ROLES: [
+        terms({
+          viewer: 'Reads projects, tokens, usage and Top of its projects, and the status of the daemon.',
+          auditor: 'Also reads the audit log and events.',
+          issuer: 'Issues tokens within its ceilings, and sees and revokes those that it has issued.',
+          operator: 'Does everything with tokens of its projects, and purges the cache.',
+          admin: 'Does everything but manage operators and trusts.',
+        }),
+      ],
+    },
+    seeAlso: ['llmp-whoami(1)', 'llmp-login(1)', 'llmp-trust(1)', 'llmp-audit(1)'],
+  },
+  trust: {
+    description: [
+      'A trust says which JWTs are exchanged for tokens of a project: those of one issuer, for one audience, whose claims have exactly the given values. So a job of GitHub Actions or GitLab CI, a pod of Kubernetes or a SPIFFE workload gets a token without a stored secret. At least one claim must identify its owner, such as `repository` or `sub`. Exactly one trust must match a JWT. Each JWT is exchanged once.',
+      'The daemon reads the public keys of the issuer from the address in its discovery document, or from a file in `JWKS_DIR` if the issuer does not publish them (`--jwks-file`).',
+    ],
+    seeAlso: ['llmp-token(1)', 'llmp-run(1)', 'llmp-operator(1)', ...SETTINGS],
+  },
+  login: {
+    description: [
+      'Logs in with the identity provider that the daemon uses (`OIDC_ISSUER`). It prints an address and a code, which you enter in a browser on any device, and waits. It opens no browser. The daemon says which role, projects and ceilings you have; `llmp whoami` shows them.',
+      'The session lasts 8 hours. Its secret is in a file of the context with mode 0600, and is sent to no other daemon. The context becomes the current one; without `-c` it is the context of the address, or a new one with the name of the host. A context with a management token of its own is not changed.',
+    ],
+    sections: {
+      FILES: [
+        terms({
+          '~/.config/llmp/NAME.session':
+            'The secret of the session of the context NAME, in the folder of the contexts file; see llmp-context(1).',
+        }),
+      ],
+    },
+    exitStatus:
+      '1 if you have no role, or the code has expired; 4 if the daemon has no identity provider. For other codes see llmp(1).',
+    seeAlso: ['llmp-logout(1)', 'llmp-whoami(1)', 'llmp-context(1)', ...SETTINGS],
+  },
+  logout: {
+    description: [
+      'Ends the session of the context on all instances of the daemon, and removes its secret from this machine. The context stays.',
+    ],
+    exitStatus:
+      '2 if the context has no session; 6 if the daemon is unreachable: then the secret is removed from this machine only. For other codes see llmp(1).',
+    seeAlso: ['llmp-login(1)', 'llmp-context(1)'],
+  },
+  whoami: {
+    description: [
+      'Shows who the daemon takes you for, with the credential that other commands use: the holder of the management token, an operator, or a person who has logged in. It shows the role, the projects that you may see, the ceilings of tokens that you issue, and when the credential ends.',
+    ],
+    seeAlso: ['llmp-operator(1)', 'llmp-login(1)'],
   },
   prices: {
     description: [
@@ -305,7 +364,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   context: {
     description: [
-      'A context is a named daemon: its address, the source of its management token (a file, or a shell command), the default project for new tokens, and whether changes need a confirmation (`--protected`) or are refused (`--readonly`). A context contains no secrets.',
+      'A context is a named daemon: its address, the source of its management token (a file, a shell command, or a session), the default project for new tokens, and whether changes need a confirmation (`--protected`) or are refused (`--readonly`). A context contains no secrets: that of a session (`llmp login`) is in a file of its own.',
       '`-c NAME` or `LLMP_CONTEXT` selects a context for one command; the default is the current context. `--server` and `LLMP_SERVER` take precedence over contexts.',
     ],
     sections: {

@@ -130,7 +130,7 @@ export const matchShown = (match: WireTrust['match']): string =>
     .join(', ');
 
 export const TRUST_COLUMNS = columnsOf<WireTrust>()({
-  id: { title: 'ID', what: 'beginning of the ID', rank: 5, width: 8, cell: ({ id }) => ({ kind: 'id', id }) },
+  id: { title: 'ID', what: 'beginning of the ID', rank: 0, width: 8, cell: ({ id }) => ({ kind: 'id', id }) },
   match: {
     title: 'Match',
     what: 'claims that a JWT must have',

@@ -17,8 +17,6 @@ export const TOKEN_FIELDS = Object.keys({
   cache_hit_count: true,
   created_at: true,
   last_used_at: true,
-  issued_by: true,
-  issued_by_name: true,
   obfuscated: true,
   project_name: true,
   revoked_at: true,
@@ -28,6 +26,8 @@ export const TOKEN_FIELDS = Object.keys({
   limits: true,
   budget: true,
   spent: true,
+  issued_by: true,
+  issued_by_name: true,
 } satisfies Record<keyof WireToken, true>) as (keyof WireToken)[];
 
 export const TOKEN_COLUMNS = columnsOf<WireToken>()({

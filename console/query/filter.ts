@@ -25,7 +25,7 @@ const READINGS: { [S in FilteredScreen]: (terms: readonly Term[], known: KnownNa
 };
 
 // Also matches the beginning of a token's secret, which must not leak either.
-export const SECRET = new RegExp(`sk-wt-|${SECRET_PATTERN.source}`, 'i');
+export const SECRET = new RegExp(`sk-(?:wt|op|ss)-|${SECRET_PATTERN.source}`, 'i');
 
 export function parseFilter<S extends FilteredScreen>(text: string, screen: S, known: KnownNames): Filter<S> {
   const terms = termsOf(text);

@@ -19,6 +19,7 @@ import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './pages/events.js';
 import { logInHandlers } from './pages/log-in.js';
+import { identityProviderHandlers } from './pages/identity-provider.js';
 import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './pages/project.js';
 import { projectsRoutes } from './pages/projects.js';
@@ -104,6 +105,16 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
     res.set('Cache-Control', 'no-store');
     next();
   });
+  const { leave, comeBack } = identityProviderHandlers({ path, sessions, renderer });
+  router
+    .route('/login/provider')
+    .get(leave)
+    .all(notAllowed(['GET']));
+  // Before the search for secrets in addresses: the identity provider chooses this one.
+  router
+    .route('/oidc/callback')
+    .get(comeBack)
+    .all(notAllowed(['GET']));
   router.use(withoutSecretsInUrl(path, sessions));
   router.use(requireSameOrigin);
   router.use(routes);

@@ -93,7 +93,7 @@ async function serve(run: AdminRun, settings: AdminSettings, log: AdjustableLog)
   const listener = createHttpServer({
     proxy: null,
     upgrades: null,
-    tokenSelf: null,
+    clientRoutes: null,
     unknownPathErrors: null,
     app: createApp({ log, probes: probes, manage: null, admin, metrics: null, unknownPathErrors: null }),
     clock: realClock,

@@ -8,6 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import type { Request, Response } from 'express';
 import { ApiError, type ManagementClient, Unreachable } from '../api/client.js';
+import type { WireSession } from '../api/contract.js';
 import { holdsSecret } from '../api/vocabulary.js';
 import { sealed, unsealed } from '../core/sealing.js';
 
@@ -70,6 +71,19 @@ const REFRESH_HEADER = 'x-llmp-refresh';
 // The browser requests the next page at once.
 const SECRET_COOKIE_SECONDS = 60;
 const SECRET_COOKIE = 'llmp-admin-secret';
+
+/** Folder of the pages between which a person is at the identity provider. */
+export const LOG_IN_FOLDER = 'oidc/';
+const LOG_IN_SECONDS = 600;
+const LOG_IN_PURPOSE = 'log-in';
+
+/** A log-in with the identity provider that has begun in this browser. */
+export interface BegunLogIn {
+  /** Of the management API, which ends the log-in. */
+  state: string;
+  /** Where to go after the log-in. */
+  next: string;
+}
 
 export class Sessions {
   readonly #options: SessionsOptions;
@@ -134,6 +148,31 @@ export class Sessions {
   async logIn(req: Request, res: Response, token: string): Promise<void> {
     const { id, begun_at: begunAt } = await this.client(req).logIn({ token });
     this.#writeCookie(req, res, { id, begunAtMs: Date.parse(begunAt) });
+  }
+
+  /** Takes over the session of a person who has logged in with the identity provider. */
+  adopt(req: Request, res: Response, { id, begun_at: begunAt }: Pick<WireSession, 'id' | 'begun_at'>): void {
+    this.#writeCookie(req, res, { id, begunAtMs: Date.parse(begunAt) });
+  }
+
+  /** What the browser holds while the person is at the identity provider. */
+  storeLogIn(req: Request, res: Response, begun: BegunLogIn): void {
+    // The identity provider is another site: on the way back from there, browsers do not send Strict cookies.
+    setCookie(res, { ...this.#logInCookie(req), value: this.#crypto.encrypt(LOG_IN_PURPOSE, begun), sameSite: 'Lax' });
+  }
+
+  /** Reads and deletes it. @returns null if the browser holds none. */
+  takeLogIn(req: Request, res: Response): BegunLogIn | null {
+    const cookie = this.#logInCookie(req);
+    const sealed = cookiesOf(req).get(cookie.name);
+    if (sealed === undefined) return null;
+    setCookie(res, { ...cookie, value: '', maxAgeSeconds: 0, sameSite: 'Lax' });
+    return this.#crypto.decrypt(LOG_IN_PURPOSE, sealed) as BegunLogIn | null;
+  }
+
+  #logInCookie(req: Request) {
+    const name = `${cookieName(this.locationOf(req))}-oidc`;
+    return { name, path: `${this.#options.path}${LOG_IN_FOLDER}`, maxAgeSeconds: LOG_IN_SECONDS };
   }
 
   /** Ends the session on all instances. @returns whether that was recorded; otherwise only the cookie of this browser is deleted. */
@@ -207,14 +246,16 @@ interface Cookie {
   name: string;
   value: string;
   path: string;
+  /** Default: not sent with any request that another site begins. */
+  sameSite?: 'Strict' | 'Lax';
   /** Default: until the browser is closed. */
   maxAgeSeconds?: number;
 }
 
 /** Sets a cookie that is not accessible to scripts, not sent by other sites, and not sent over unencrypted connections. */
-function setCookie(res: ServerResponse, { name, value, path, maxAgeSeconds }: Cookie): void {
+function setCookie(res: ServerResponse, { name, value, path, sameSite = 'Strict', maxAgeSeconds }: Cookie): void {
   const age = maxAgeSeconds === undefined ? '' : `; Max-Age=${maxAgeSeconds}`;
-  res.appendHeader('Set-Cookie', `${name}=${value}; Path=${path}${age}; Secure; HttpOnly; SameSite=Strict`);
+  res.appendHeader('Set-Cookie', `${name}=${value}; Path=${path}${age}; Secure; HttpOnly; SameSite=${sameSite}`);
 }
 
 /** The first cookie of each name: browsers send the one with the longest path first (RFC 6265, 5.4). */

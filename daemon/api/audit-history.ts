@@ -10,6 +10,7 @@ const ACTIONS = [
   'project.create',
   'project.update',
   'token.create',
+  'token.exchange',
   'token.update',
   'token.revoke',
   'token.revoke_all',
@@ -59,9 +60,10 @@ export async function loadTokenHistory(
 ): Promise<TokenHistory> {
   const of = (action: string, limit: number) =>
     client.auditRecords({ token_id: id, action, limit: String(limit) }, signal);
-  const [uses, made, ...others] = await Promise.all([
+  const [uses, made, exchanged, ...others] = await Promise.all([
     of('token.use', 1),
     of('token.create', 1),
+    of('token.exchange', 1),
     of('token.update', maxRecords),
     of('token.revoke', maxRecords),
     of('token.reactivate', maxRecords),
@@ -70,5 +72,9 @@ export async function loadTokenHistory(
   const isShown = ({ time }: WireAuditRecord) => from.every((oldest) => time >= oldest);
   const changes = others.flatMap(({ items }) => items).filter(isShown);
   changes.sort((one, other) => other.time.localeCompare(one.time));
-  return { changes: [...changes, ...made.items], isTruncated: from.length > 0, lastUse: uses.items[0] ?? null };
+  return {
+    changes: [...changes, ...made.items, ...exchanged.items],
+    isTruncated: from.length > 0,
+    lastUse: uses.items[0] ?? null,
+  };
 }

@@ -394,12 +394,15 @@ export async function jsonOf(response: FetchResponse): Promise<unknown> {
 
 export async function apiErrorOf(response: FetchResponse): Promise<ApiError> {
   const body: unknown = await response.json().catch(() => null);
-  const problem = (typeof body === 'object' && body !== null ? body : {}) as Partial<WireProblem>;
+  const problem = (typeof body === 'object' && body !== null ? body : {}) as Partial<WireProblem> & {
+    /** Of the exchange of a JWT, whose `error` is a code (RFC 6749, 5.2). */
+    error_description?: unknown;
+  };
   const retryAfter = response.headers.get('retry-after');
   return new ApiError(
     response.status,
     problem.code ?? 'unknown',
-    messageOf(problem.error, response.status) ??
+    messageOf(problem.error_description ?? problem.error, response.status) ??
       `the server responded with ${response.status} and no error message. Is it llmp?`,
     problem.request_id ?? null,
     retryAfter === null ? null : Number(retryAfter),

@@ -29,6 +29,8 @@ export interface Operation extends Route {
   description: string;
   /** Who may do it, and to what. */
   permission: Permission;
+  /** What of it needs another permission. */
+  parts?: readonly { what: string; permission: Permission }[];
   query?: z.ZodObject;
   /** Other accepted spellings of query parameters. OpenAPI omits them: a client generated from both would define one name twice. */
   aliases?: Record<string, string>;
@@ -48,7 +50,7 @@ export interface Operation extends Route {
    * PATCH and DELETE `If-Match` is checked against them.
    */
   version?: z.ZodObject;
-  /** The response contains a secret, so it must not be stored. Only one operation has this. */
+  /** The response contains a secret, so it must not be stored. */
   holdsSecret?: true;
   /** Kinds of refusal (daemon/core/refusal.ts), in addition to those that any request can get. */
   refusals: readonly string[];

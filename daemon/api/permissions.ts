@@ -5,7 +5,7 @@
 import type { Role } from './vocabulary.js';
 
 /**
- * What an operation may concern. `own`: tokens that the caller has issued. `projects`: the caller's projects, with all that belongs to them.
+ * What an operation may concern. `own`: tokens that the caller has issued, or its session. `projects`: the caller's projects, with all that belongs to them.
  * `instance`: the daemon as a whole, so only callers that are not limited to some projects may do it. `all`: it does not belong to a project.
  */
 export type Extent = 'own' | 'projects' | 'instance' | 'all';
@@ -22,9 +22,15 @@ const everybody = (extent: Extent): Grant => ({
 });
 
 export const PERMISSIONS = {
+  /** To read and to end it. */
+  'use the own session': everybody('own'),
   /** About the caller or this API. */
   'know the API': everybody('all'),
-  'read projects': everybody('projects'),
+  'read the status': { ...everybody('projects'), issuer: 'own' },
+  /** What is counted over all requests. */
+  'read all figures': { viewer: 'instance', auditor: 'instance', operator: 'instance', admin: 'instance' },
+  /** With the figures of what one may see. */
+  'read projects': { ...everybody('projects'), issuer: 'own' },
   'change projects': { admin: 'projects' },
   'create projects': { admin: 'instance' },
   'read tokens': { ...everybody('projects'), issuer: 'own' },
@@ -36,8 +42,9 @@ export const PERMISSIONS = {
   'read the audit log': { auditor: 'projects', admin: 'projects' },
   'read events': { auditor: 'projects', admin: 'projects' },
   'undo changes': { operator: 'projects', admin: 'projects' },
-  'read the cache': { operator: 'all', admin: 'all' },
+  'read the cache': { operator: 'instance', admin: 'instance' },
   'purge the cache': { operator: 'projects', admin: 'projects' },
+  'purge the whole cache': { operator: 'instance', admin: 'instance' },
   'read migrations': { admin: 'all' },
   'apply migrations': { admin: 'instance' },
   /** Operators, trusts, and sessions of others: only the holder of the management token. */

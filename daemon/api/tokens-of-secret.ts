@@ -44,8 +44,11 @@ export async function tokensShownAs(
   signal?: AbortSignal,
 ): Promise<WireToken[]> {
   // Without the prefix, which all of them have.
-  const query = { q: shown.slice('sk-wt-'.length), action: 'token.create', limit: String(MAX_PAGE_SIZE) };
-  const { items } = await client.auditRecords(query, signal);
+  const query = { q: shown.slice('sk-wt-'.length), limit: String(MAX_PAGE_SIZE) };
+  const pages = await Promise.all(
+    ['token.create', 'token.exchange'].map((action) => client.auditRecords({ ...query, action }, signal)),
+  );
+  const items = pages.flatMap((page) => page.items);
   const alike = items.filter(({ obfuscated }) => obfuscated?.toLowerCase() === shown.toLowerCase());
   const exact = alike.filter(({ obfuscated }) => obfuscated === shown);
   const ids = (exact.length > 0 ? exact : alike).flatMap(({ token_id: id }) => id ?? []);

@@ -328,11 +328,11 @@ const isBlank = (code: number): boolean =>
   (code >= 0x200b && code <= 0x200d) || code === 0x2060 || String.fromCharCode(code).trim() === '';
 
 /**
- * Finds what must not be in a query or a name, because addresses are logged and stored: a token's secret, or a large part of one, and
- * provider's keys in the usual forms. What is shown of a secret (`sk-wt-4esc…Jgwc`) is none. Also used by the script of the Admin UI.
+ * Finds what must not be in a query or a name, because addresses are logged and stored: the secret of a token, an operator or a session, or a
+ * large part of one, and provider's keys in the usual forms. What is shown of a secret (`sk-wt-4esc…Jgwc`) is none. Also used by the script of the Admin UI.
  */
 export const SECRET_PATTERN =
-  /sk-wt-[0-9a-z]{5,}|(?<![0-9a-z])(?:sk-(?!wt-)[\w-]{16,}|AIza[\w-]{30,}|(?:gsk_|xai-|hf_|pplx-|r8_|csk-|fw_|nvapi-)[0-9a-z]{24,})/i;
+  /sk-(?:wt|op|ss)-[0-9a-z]{5,}|(?<![0-9a-z])(?:sk-(?!(?:wt|op|ss)-)[\w-]{16,}|AIza[\w-]{30,}|(?:gsk_|xai-|hf_|pplx-|r8_|csk-|fw_|nvapi-)[0-9a-z]{24,})/i;
 export const holdsSecret = (text: string): boolean => SECRET_PATTERN.test(text);
 
 /** Maximum length of the user that a front end reports, in characters. */

@@ -1,6 +1,7 @@
 import type { Live, Settings } from '../../config/settings.js';
 import type { MemoryLimit } from '../core/memory-limit.js';
 import type { Clock, Log } from '../core/ports.js';
+import type { RoleMapping } from '../oidc/role-mapping.js';
 import type { HeapGuard } from '../process/heap-guard.js';
 import type { PriceFile } from '../process/price-lists.js';
 import type { PrimaryLink } from '../store/ipc/primary-link.js';
@@ -14,6 +15,8 @@ export interface BuildContext {
   live: Live;
   /** `PRICES_FILE` as it was at the start; null if there is none. */
   priceFile: PriceFile | null;
+  /** `OIDC_ROLES`, which SIGHUP may replace; null if people do not log in. */
+  roles: { readonly current: RoleMapping | null };
   log: Log;
   clock: Clock;
   version: string;

@@ -1,12 +1,13 @@
 /** The fourth builder: /manage, the Admin UI, probes and metrics, and the listeners that serve them. */
 import { ADMIN_UI, MANAGEMENT_API, FailedAttempts } from '../core/failed-attempts.js';
+import type { Scope } from '../core/ports.js';
 import type { StatusReport } from '../core/status.js';
 import { tlsBehind } from '../http/client-identity.js';
 import { EventStreams } from '../http/manage/event-streams.js';
 import type { Proxy } from '../http/proxy/proxy.js';
 import type { Upgrades } from '../http/proxy/upgrades.js';
 import { type AppOptions, createApp } from '../http/server/app.js';
-import type { TokenSelfHandler } from '../http/server/token-self.js';
+import { type ClientRoutes, forClients } from '../http/server/client-routes.js';
 import { type UnknownPathErrors, unknownPathErrors } from '../http/server/unknown-path.js';
 import { type Probes, probeRoutes } from '../http/server/probes.js';
 import { createHttpServer, type HttpServer } from '../http/server/server.js';
@@ -22,7 +23,7 @@ export interface Management {
   attempts: FailedAttempts;
   logInAttempts: FailedAttempts;
   streams: EventStreams;
-  status: () => Promise<StatusReport>;
+  status: (scope?: Scope) => Promise<StatusReport>;
   /** The server of /v1. It does not listen yet. */
   server: HttpServer;
   /** The server of /manage, if it is not `server`. */
@@ -61,18 +62,20 @@ export async function buildManagement(
         attempts,
         logInAttempts,
       });
-  const forClients = {
+  const servedClients = {
     proxy,
     upgrades,
-    tokenSelf: traffic.tokenSelf,
+    clientRoutes: traffic.clientRoutes,
     unknownPathErrors: unknownPathErrors({ live, isTls: tlsBehind(settings.trustedProxies) }),
   };
   const isApart = settings.managementListenAddress !== undefined;
-  const served = { ...forClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
-  const server = isPrimary ? serverForWorkers(appOf(context, probes, served), traffic.bounds) : serverOf(served);
+  const served = { ...servedClients, ...(isApart ? CLIENTS_ONLY : forOperators) };
+  const server = isPrimary
+    ? serverForWorkers(forClients(traffic.clientRoutes, appOf(context, probes, served)), traffic.bounds)
+    : serverOf(served);
   const managementServer =
     isApart && !link
-      ? serverOf({ proxy: null, upgrades: null, tokenSelf: null, unknownPathErrors: null, ...forOperators })
+      ? serverOf({ proxy: null, upgrades: null, clientRoutes: null, unknownPathErrors: null, ...forOperators })
       : null;
   const currentStatus = async () => {
     await crew?.reported();
@@ -115,7 +118,7 @@ const busOf = (link: NonNullable<BuildContext['link']>) =>
 interface ServedParts extends Pick<AppOptions, 'manage' | 'admin' | 'metrics'> {
   proxy: Proxy | null;
   upgrades: Upgrades | null;
-  tokenSelf: TokenSelfHandler | null;
+  clientRoutes: ClientRoutes | null;
   unknownPathErrors: UnknownPathErrors | null;
 }
 
@@ -135,7 +138,7 @@ function listenerOf(
   return createHttpServer({
     proxy: serves.proxy,
     upgrades: serves.upgrades,
-    tokenSelf: serves.tokenSelf,
+    clientRoutes: serves.clientRoutes,
     unknownPathErrors: serves.unknownPathErrors,
     app:
       link && settings.managementListenAddress === undefined

@@ -1,7 +1,10 @@
 /** What operators use: /manage, the Admin UI and metrics. A worker has none of them, and does not load this. */
 import { adminUi } from '../admin/mount.js';
-import { AdminSessions } from '../core/admin-sessions.js';
 import type { FailedAttempts } from '../core/failed-attempts.js';
+import { Operators } from '../core/operators.js';
+import type { RecordStore, Scope } from '../core/ports.js';
+import { Trusts } from '../core/trusts.js';
+import { Sessions } from '../core/sessions.js';
 import type { StatusReport } from '../core/status.js';
 import type { EventStreams } from '../http/manage/event-streams.js';
 import { fetchFrom } from '../http/manage/in-process.js';
@@ -9,6 +12,7 @@ import { type ManageOptions, manageRoutes } from '../http/manage/routes.js';
 import { type AppOptions, createApp, type MountedPages } from '../http/server/app.js';
 import type { MetricsEndpoint } from '../http/server/metrics-route.js';
 import type { Metrics } from '../metrics/metrics.js';
+import { LogIns } from '../oidc/log-ins.js';
 import type { BuildContext } from './context.js';
 import type { Core } from './core.js';
 import type { Storage } from './storage.js';
@@ -19,7 +23,7 @@ export type OperatorsParts = Pick<AppOptions, 'manage' | 'admin' | 'metrics'>;
 /** What they need of other parts. */
 export interface OperatorsNeeds {
   streams: EventStreams;
-  status: () => Promise<StatusReport>;
+  status: (scope?: Scope) => Promise<StatusReport>;
   attempts: FailedAttempts;
   logInAttempts: FailedAttempts;
 }
@@ -31,10 +35,15 @@ export function partsForOperators(
   { stores: { records }, shared: { bus }, crew }: Storage,
   { streams, status, attempts, logInAttempts }: OperatorsNeeds,
 ): OperatorsParts {
+  const { clock, roles } = context;
+  const sessions = new Sessions({ store: records, clock, mapping: () => roles.current?.sha256 ?? null });
   const options: ManageOptions = {
     managementToken: context.settings.managementToken,
     attempts,
-    logIns: { sessions: new AdminSessions(records, context.clock), attempts: logInAttempts },
+    logInAttempts,
+    operators: new Operators({ store: records, admission: core.admission, clock }),
+    sessions,
+    logIns: logInsOf(context, records, sessions),
     addressOf: traffic.addressOf,
     registry: core.registry,
     probeProvider: traffic.probeProvider,
@@ -46,13 +55,15 @@ export function partsForOperators(
     usage: core.usage,
     top: core.top,
     incidents: core.incidents,
+    trusts: new Trusts({ store: records, admission: core.admission, clock: context.clock }),
+    hasKeyFiles: context.settings.jwksFolder !== undefined,
     names: (...ids) => records.names(...ids),
     migrations: { status: core.migrations.statusForOperators, up: core.migrations.up },
     streams,
     bus,
     status,
     settled: crew && ((isChange) => crew.settled(isChange)),
-    clock: context.clock,
+    clock,
     live: context.live,
   };
   const { metrics } = traffic;
@@ -61,6 +72,33 @@ export function partsForOperators(
     admin: adminOf(context, options),
     metrics: metrics && { path: context.settings.metricsPath, metrics: withReports(metrics, crew) },
   };
+}
+
+/** The log-in of people; null without an identity provider. */
+function logInsOf({ settings, roles, clock, log }: BuildContext, store: RecordStore, sessions: Sessions) {
+  const {
+    oidcIssuer: issuer,
+    oidcClientId: clientId,
+    oidcClientSecret: clientSecret,
+    publicUrl,
+    managementToken,
+  } = settings;
+  // If there is an issuer, the others are there.
+  if (issuer === undefined || clientId === undefined || clientSecret === undefined) return null;
+  return new LogIns({
+    issuer,
+    clientId,
+    clientSecret,
+    proxy: settings.upstreamProxy,
+    proxyBypass: settings.upstreamProxyBypass,
+    redirectUri: new URL(`${settings.adminUiPath}oidc/callback`, publicUrl).href,
+    managementToken,
+    roles,
+    begin: (frontEnd, person, caller) => sessions.beginForPerson(frontEnd, person, caller),
+    store,
+    clock,
+    log,
+  });
 }
 
 /** Metrics with what the workers have counted until they are read. */

@@ -1,6 +1,7 @@
 /** Builds the response of `GET /manage/status` from the parts of this instance. */
+import { EVERYTHING } from '../core/authority.js';
 import { populationOf } from '../core/population.js';
-import type { EventBus } from '../core/ports.js';
+import type { EventBus, Scope } from '../core/ports.js';
 import type { BusStatus, StatusReport } from '../core/status.js';
 import { checkDependencies, type Probes } from '../http/server/probes.js';
 import type { HealthSummary } from '../process/supervisor.js';
@@ -16,10 +17,10 @@ export function statusReports(
   { proxy, upgrades, recentTraffic }: Traffic,
   { stores, shared, auditFiles, crew }: Storage,
   probes: Probes,
-): () => Promise<StatusReport> {
+): (scope?: Scope) => Promise<StatusReport> {
   const startedAtMs = clock.now();
   const population = populationOf(stores.records, clock);
-  return async () => {
+  return async (scope = EVERYTHING) => {
     const { missing, degraded, isDatabaseUp, isRedisUp } = await checkDependencies(probes);
     // Not read from a database that does not respond: the caller would have to wait.
     const schema = isDatabaseUp ? await migrations.status().catch(() => null) : null;
@@ -40,7 +41,7 @@ export function statusReports(
       redis: isRedisUp === null ? 'off' : isRedisUp ? 'ok' : 'failing',
       bus: busStatus(shared.bus),
       audit: auditFiles.status,
-      population: isDatabaseUp && schema?.current ? await population() : null,
+      population: isDatabaseUp && schema?.current ? await population(scope) : null,
       inFlight: http + websocket,
       traffic: recentTraffic.report(),
       cache: cache?.backend ?? 'off',

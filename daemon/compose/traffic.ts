@@ -11,7 +11,10 @@ import { type ProbeProvider, providerProbe } from '../http/proxy/key-check.js';
 import { createProxy, type Proxy } from '../http/proxy/proxy.js';
 import { createUpgrades, type Upgrades } from '../http/proxy/upgrades.js';
 import { Upstreams } from '../http/proxy/upstreams.js';
-import { type TokenSelfHandler, tokenSelfHandler } from '../http/server/token-self.js';
+import type { ClientRoutes } from '../http/server/client-routes.js';
+import { toPrimary } from '../http/server/through-primary.js';
+import { tokenExchangeHandler } from '../http/server/token-exchange.js';
+import { tokenSelfHandler } from '../http/server/token-self.js';
 import type { Metrics } from '../metrics/metrics.js';
 import type { Sources } from '../metrics/sources.js';
 import { type ConnectionLimits, maxDescriptors, limitToDescriptors } from '../process/descriptors.js';
@@ -34,7 +37,7 @@ export interface ExternalRecorders {
 export interface Traffic {
   proxy: Proxy;
   upgrades: Upgrades;
-  tokenSelf: TokenSelfHandler;
+  clientRoutes: ClientRoutes;
   upstreams: Upstreams;
   probeProvider: ProbeProvider;
   /** Connection limits, reduced to the limit of open files. */
@@ -55,7 +58,7 @@ export async function buildTraffic(
   storage: Storage,
   external: ExternalRecorders,
 ): Promise<Traffic> {
-  const { settings, live, log, clock, daemonId, heap, memory, link } = context;
+  const { settings, live, log, clock, daemonId, heap, memory, link, isPrimary } = context;
   const { maxRequestBytes, proxyPrefixes } = settings;
   const { admission, rateLimits, costs, cache, readiness } = core;
   const connections = connectionsFor(settings, log);
@@ -69,6 +72,10 @@ export async function buildTraffic(
   const mostCaptured = settings.observabilityCaptureBodies ? settings.observabilityMaxBodyBytes : null;
   const contents = new ContentReaders({ openDecoder, clock, maxCaptured: mostCaptured });
   if (cache) cache.reportsError = contents.reportsError;
+  // A worker has none, and does not load what they need.
+  const exchanges = link
+    ? toPrimary({ connect: (client) => link.connect(client), memory })
+    : (await import('./exchanges.js')).exchangesOf(context, core, storage, upstreams);
   const addressOf = addressesBehind(settings.trustedProxies);
   const recentTraffic = new RecentTraffic(clock);
   const metrics =
@@ -78,6 +85,7 @@ export async function buildTraffic(
           // Read only after everything is built.
           inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
           ...sourcesOf(context, core, storage),
+          exchanges: typeof exchanges === 'function' ? {} : exchanges.outcomes,
           shed: () => heap.refused,
           dropped: () => memory.dropped,
           ...external.ofWorkers,
@@ -112,10 +120,20 @@ export async function buildTraffic(
   };
   const proxy = createProxy({ ...shared, cache, maxRequestBytes, proxyPrefixes });
   const upgrades = createUpgrades({ ...shared, maxRequestBytes });
+  const clientRoutes = {
+    tokenSelf: tokenSelfHandler({ ...shared, ending: typeof exchanges === 'function' ? exchanges : core.registry }),
+    tokenExchange: tokenExchangeHandler({
+      ...shared,
+      exchanges,
+      // The workers of a primary have counted the request.
+      rateLimits: isPrimary ? null : rateLimits,
+      log,
+    }),
+  };
   return {
     proxy,
     upgrades,
-    tokenSelf: tokenSelfHandler(shared),
+    clientRoutes,
     upstreams,
     probeProvider: providerProbe({ upstreams, clock, loopMark }),
     connections,

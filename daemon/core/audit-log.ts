@@ -1,6 +1,7 @@
 /** Read access to the audit log: pages, single records, and following new records. */
 import type { AuditRecord, NamedRecord } from './audit.js';
-import type { AuditFilter, Clock, CommittedRecord, PageOf, PageRequest, RecordStore } from './ports.js';
+import { hasProject, projectsOf } from './authority.js';
+import type { AuditFilter, Clock, CommittedRecord, PageOf, PageRequest, RecordStore, Scope } from './ports.js';
 import { orUnavailable, Refusal } from './refusal.js';
 import { Wakeup } from './wakeup.js';
 
@@ -29,13 +30,13 @@ export class AuditLog {
   }
 
   /** @throws {Refusal} `unavailable`; so do all methods below. */
-  records(filter: AuditFilter, page: PageRequest): Promise<PageOf<NamedRecord>> {
-    return orUnavailable(this.#store.auditRecords(filter, page));
+  async records(filter: AuditFilter, page: PageRequest, scope: Scope): Promise<PageOf<NamedRecord>> {
+    return orUnavailable(this.#store.auditRecords({ ...filter, among: projectsOf(scope) }, page));
   }
 
-  async record(id: string): Promise<NamedRecord> {
+  async record(id: string, scope: Scope): Promise<NamedRecord> {
     const record = await orUnavailable(this.#store.auditRecord(id));
-    if (!record) throw new Refusal('not_found', 'record not found');
+    if (!record || !isVisible(record, scope)) throw new Refusal('not_found', 'record not found');
     return record;
   }
 
@@ -45,7 +46,12 @@ export class AuditLog {
   }
 
   /** Records with numbers above `after`, in batches, including new ones as they are committed, until `signal` is aborted. */
-  async *follow(after: number, filter: FollowFilter, signal: AbortSignal): AsyncGenerator<CommittedRecord[]> {
+  async *follow(
+    after: number,
+    filter: FollowFilter,
+    signal: AbortSignal,
+    scope: Scope,
+  ): AsyncGenerator<CommittedRecord[]> {
     let seq = after;
     while (!signal.aborted) {
       // Before reading: a record that is committed meanwhile may be missed.
@@ -55,7 +61,7 @@ export class AuditLog {
         const records = await orUnavailable(this.#store.recordsAfter(seq, RECORDS_PER_READ));
         seq = records.at(-1)?.seq ?? seq;
         isMore = records.length === RECORDS_PER_READ && !signal.aborted;
-        yield records.filter((record) => matches(record, filter));
+        yield records.filter((record) => matches(record, filter) && isVisible(record, scope));
       } while (isMore);
       await committed;
     }
@@ -66,3 +72,9 @@ const matches = (record: AuditRecord, filter: FollowFilter): boolean =>
   (['action', 'actor', 'outcome', 'projectId', 'tokenId'] as const).every(
     (name) => filter[name] === undefined || filter[name] === record[name],
   );
+
+/** Records that belong to no project, such as those of migrations, are for callers who may see all projects. */
+function isVisible({ projectId }: AuditRecord, scope: Scope): boolean {
+  if (projectsOf(scope) === null) return true;
+  return projectId !== null && hasProject(scope, projectId);
+}

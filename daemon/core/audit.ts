@@ -4,7 +4,7 @@ import { withoutSecrets } from './masking.js';
 
 /** The actor and request of a change, recorded in every audit record. */
 export interface Caller {
-  actor: Exclude<AuditActor, 'token'>;
+  actor: AuditActor;
   /** The user of the front end, such as `ana@laptop`, as reported by it. Not verified. */
   user: string | null;
   requestId: string | null;

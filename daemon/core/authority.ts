@@ -2,7 +2,10 @@
 import { type Extent, extentOf, type Permission } from '../api/permissions.js';
 import type { AuditActor, Ceilings, Role } from '../api/vocabulary.js';
 import type { Caller } from './audit.js';
+import type { Operator, Scope, Selection, SessionRow } from './ports.js';
 import { Refusal } from './refusal.js';
+
+export type { Scope } from './ports.js';
 
 /** A caller who is not the holder of the management token: an operator, or a person whom the company's identity provider knows. */
 export interface Authority {
@@ -17,14 +20,46 @@ export interface Authority {
   ceilings: Ceilings | null;
   /** When it ends, in ms since the epoch; null: never. */
   expiresAtMs: number | null;
+  /** What it comes from, which must still be so when it issues a token. */
+  source: AuthoritySource;
 }
 
-/** What one request may concern. What is outside of it does not exist for the caller. */
-export interface Scope {
-  /** IDs; null: all projects. */
-  projects: readonly string[] | null;
-  /** Only tokens that this actor has issued; null: by anybody. */
-  issuedBy: AuditActor | null;
+export interface AuthoritySource {
+  /** The operator, as it was read; null for a person. */
+  operator: Pick<Operator, 'id' | 'updatedAtMs'> | null;
+  /** ID; null for the secret of an operator. */
+  sessionId: string | null;
+}
+
+/** @returns null if the operator is deactivated or has expired. */
+export function authorityOfOperator(operator: Operator, nowMs: number): Authority | null {
+  const { id, name, role, projects, ceilings, isActive, expiresAtMs, updatedAtMs } = operator;
+  if (!isActive || (expiresAtMs !== null && nowMs >= expiresAtMs)) return null;
+  const source = { operator: { id, updatedAtMs }, sessionId: null };
+  return { actor: actorOfOperator(name), name, role, projects, ceilings, expiresAtMs, source };
+}
+
+export const actorOfOperator = (name: string) => `operator:${name}` as const;
+
+/**
+ * @param mapping SHA-256 of the mapping of roles that is in force, in hex; null if there is none.
+ * @returns null for the holder of the management token, `ended` if the session has ended.
+ */
+export function authorityOfSession(
+  { session, operator }: SessionRow,
+  mapping: string | null,
+  nowMs: number,
+): Authority | 'ended' | null {
+  const { id: sessionId, actor, name, role, projects, ceilings, operatorId, expiresAtMs, endedAtMs } = session;
+  if (endedAtMs !== null || nowMs >= expiresAtMs) return 'ended';
+  if (operatorId !== null) {
+    const authority = operator && authorityOfOperator(operator, nowMs);
+    return authority ? { ...authority, expiresAtMs, source: { ...authority.source, sessionId } } : 'ended';
+  }
+  if (role === null) return null;
+  if (session.mapping !== mapping) return 'ended';
+  const source = { operator: null, sessionId };
+  return { actor, name: name ?? actor, role, projects, ceilings, expiresAtMs, source };
 }
 
 export const EVERYTHING: Scope = { projects: null, issuedBy: null };
@@ -45,7 +80,7 @@ const SCOPES: Record<Extent, (projects: Scope['projects'], actor: AuditActor) =>
   own: (projects, issuedBy) => ({ projects, issuedBy }),
   projects: (projects) => ({ projects, issuedBy: null }),
   instance: (projects) => {
-    if (projects !== null) throw notPermitted('it concerns all projects, and you have some');
+    if (projects !== null) throw concernsAll();
     return EVERYTHING;
   },
   all: () => EVERYTHING,
@@ -53,10 +88,29 @@ const SCOPES: Record<Extent, (projects: Scope['projects'], actor: AuditActor) =>
 
 export const notPermitted = (why: string) => new Refusal('not_permitted', `not permitted: ${why}`);
 
+/** For callers who are limited to some projects, or to their tokens. */
+export const concernsAll = () => notPermitted('it concerns all projects and tokens, and you may not see all of them');
+
 export const isInScope = (scope: Scope, of: { projectId: string; issuedBy?: AuditActor | null }): boolean =>
   hasProject(scope, of.projectId) && (scope.issuedBy === null || scope.issuedBy === of.issuedBy);
 
-export const hasProject = ({ projects }: Scope, projectId: string): boolean =>
+export const hasProject = ({ projects }: Pick<Scope, 'projects'>, projectId: string): boolean =>
   projects === null || projects.includes(projectId);
 
 export const isEverything = ({ projects, issuedBy }: Scope): boolean => projects === null && issuedBy === null;
+
+/** @returns the part of the wanted projects that is in scope; undefined: all projects; null: none. */
+export function projectsWithin(
+  { projects }: Scope,
+  wanted: Selection<string> | undefined,
+): Selection<string> | undefined | null {
+  if (projects === null) return wanted;
+  const among = projects.filter((id) => wanted === undefined || wanted.among.includes(id) !== wanted.isExcluded);
+  return among.length === 0 ? null : { among, isExcluded: false };
+}
+
+/** For what belongs to projects and not to tokens, such as audit records: nobody may read that of some tokens only. */
+export function projectsOf({ projects, issuedBy }: Scope): Scope['projects'] {
+  if (issuedBy !== null) throw notPermitted('it does not belong to single tokens');
+  return projects;
+}

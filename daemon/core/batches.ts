@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { MAX_UNDONE, policiesOf, type UndoSkip } from '../api/vocabulary.js';
 import type { AuditRecord, Caller } from './audit.js';
+import { hasProject, isEverything, notPermitted } from './authority.js';
 import { MASK } from './masking.js';
 import type {
   BatchMember,
@@ -11,10 +12,11 @@ import type {
   NumberedRecord,
   ProjectChanges,
   RecordStore,
+  Scope,
 } from './ports.js';
 import { PROJECT_FIELDS } from './project-drafts.js';
 import { orUnavailable, Refusal } from './refusal.js';
-import type { Registry, TokenChanges } from './registry.js';
+import type { Issuer, Registry, TokenChanges } from './registry.js';
 import type { Project, Token } from './token.js';
 
 /** One request works this long: front ends wait for 10 s. */
@@ -48,6 +50,15 @@ class Skipped extends Error {
   }
 }
 
+/** What an undo may concern. */
+export interface UndoScope {
+  tokens: Scope;
+  /** For changes of projects themselves; null: none may be undone. */
+  projects: Scope | null;
+  /** Whose ceilings tokens must be within. */
+  by: Issuer;
+}
+
 export interface BatchesOptions {
   registry: Registry;
   store: Pick<RecordStore, 'batchMembers' | 'recordsSince'>;
@@ -62,18 +73,27 @@ export class Batches {
   }
 
   /**
-   * Each change back has its own transaction and record, like any change.
+   * Each change back has its own transaction and record, like any change. What the batch has changed out of scope is skipped as `gone`,
+   * without its ID. A batch with nothing in scope is not found.
    *
    * @param after `next` of the last call; 0 at first.
    * @param allow throws a refusal for a base URL that no project may have now.
    */
-  async undo(batch: string, after: number, caller: Caller, allow: (baseUrl: string) => void): Promise<BatchUndone> {
+  async undo(
+    batch: string,
+    after: number,
+    caller: Caller,
+    scope: UndoScope,
+    allow: (baseUrl: string) => void,
+  ): Promise<BatchUndone> {
     const { store, clock } = this.#options;
     const undo = { ...caller, batch: caller.batch ?? randomUUID(), undoOf: batch };
     if (undo.batch === batch) throw new Refusal('invalid_request', 'an undo must not have the ID of the batch itself');
     const until = clock.monotonic() + MAX_UNDO_MS;
     const members = await orUnavailable(store.batchMembers(batch, after, MAX_UNDONE + 1));
-    if (members.length === 0 && after === 0) throw new Refusal('not_found', 'batch not found');
+    if (after === 0 && !(await this.#hasOneInScope(batch, members, scope))) {
+      throw new Refusal('not_found', 'batch not found');
+    }
     const result: BatchUndone = { batch: undo.batch, undone: [], skipped: [], next: null };
     let last = after;
     for (const [index, member] of members.entries()) {
@@ -81,22 +101,34 @@ export class Batches {
       const isLate = index > 0 && clock.monotonic() > until;
       if (index === MAX_UNDONE || isLate) return { ...result, next: last };
       const { tokenId, projectId } = member;
-      const skipped = await this.#undoOne(member, undo, allow);
-      if (skipped) result.skipped.push({ tokenId, projectId, ...skipped });
-      else result.undone.push({ tokenId, projectId });
+      if (isMemberInScope(member, scope)) {
+        const skipped = await this.#undoOne(member, undo, scope, allow);
+        if (skipped) result.skipped.push({ tokenId, projectId, ...skipped });
+        else result.undone.push({ tokenId, projectId });
+      } else {
+        result.skipped.push({ tokenId: null, projectId: null, reason: 'gone', message: null });
+      }
       last = member.seq;
     }
     return result;
+  }
+
+  async #hasOneInScope(batch: string, first: readonly BatchMember[], scope: UndoScope): Promise<boolean> {
+    if (first.some((member) => isMemberInScope(member, scope))) return true;
+    if (first.length <= MAX_UNDONE || scope.tokens.projects === null) return false;
+    const [one] = await orUnavailable(this.#options.store.batchMembers(batch, 0, 1, scope.tokens.projects));
+    return one !== undefined;
   }
 
   /** @returns why it was left as it is; null if it is undone. */
   async #undoOne(
     member: BatchMember,
     undo: Undo,
+    scope: UndoScope,
     allow: (baseUrl: string) => void,
   ): Promise<Pick<SkippedChange, 'reason' | 'message'> | null> {
     try {
-      await this.#changeBack(member, undo, allow);
+      await this.#changeBack(member, undo, scope, allow);
       return null;
     } catch (error) {
       if (error instanceof Skipped) return error.reason === 'undone' ? null : { reason: error.reason, message: null };
@@ -106,7 +138,12 @@ export class Batches {
     }
   }
 
-  async #changeBack(member: BatchMember, undo: Undo, allow: (baseUrl: string) => void): Promise<void> {
+  async #changeBack(
+    member: BatchMember,
+    undo: Undo,
+    scope: UndoScope,
+    allow: (baseUrl: string) => void,
+  ): Promise<void> {
     const { registry, store, clock } = this.#options;
     const { tokenId, projectId } = member;
     if (projectId === null) throw new Skipped('irreversible');
@@ -123,16 +160,21 @@ export class Batches {
         await expectSame({ is_active: token.isActive, ...policiesOf(token) }, tx);
         if (changes.isActive && token.expiresAtMs <= clock.now()) throw new Skipped('expired');
       };
-      await registry.updateToken(tokenId, changes, undo, expect);
+      await registry.updateToken(tokenId, changes, undo, scope.tokens, expect, scope.by);
     } else {
+      if (scope.projects === null) throw notPermitted('you may not change projects');
       const baseUrl = fields.get('upstream_base_url')?.[1];
-      await registry.updateProject(projectId, changesTo(fields, PROJECT_FIELDS), undo, async (project, tx) => {
+      const expect = async (project: Project, tx: ChangeTransaction) => {
         await expectSame(audited(project), tx);
         if (typeof baseUrl === 'string') allow(baseUrl);
-      });
+      };
+      await registry.updateProject(projectId, changesTo(fields, PROJECT_FIELDS), undo, scope.projects, expect);
     }
   }
 }
+
+const isMemberInScope = ({ projectId }: BatchMember, { tokens }: UndoScope): boolean =>
+  projectId === null ? isEverything(tokens) : hasProject(tokens, projectId);
 
 type Undo = Caller & { batch: string; undoOf: string };
 

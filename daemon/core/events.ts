@@ -143,6 +143,7 @@ export function bodyCharacters(event: PublishableEvent): number {
 /** Event kind for each audited action that is published. */
 export const CHANGES_PUBLISHED = {
   'token.create': 'token.created',
+  'token.exchange': 'token.created',
   'token.update': 'token.changed',
   'token.revoke': 'token.revoked',
   'token.revoke_all': 'token.revoked',

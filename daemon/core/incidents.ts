@@ -9,7 +9,7 @@ import { causeNamed, KEY_REFUSED } from '../api/request-outcome.js';
 import { INCIDENT_KINDS, type IncidentKind } from '../api/vocabulary.js';
 import { AdaptiveMemo } from './adaptive-memo.js';
 import { quantile } from './histogram.js';
-import type { Clock, FailureCause, IncidentFigures, RecentRequests } from './ports.js';
+import type { Clock, FailureCause, IncidentFigures, RecentRequests, Scope } from './ports.js';
 import { orUnavailable } from './refusal.js';
 import { TIME_BOUNDS_MS, type UsageStatistics } from './usage.js';
 
@@ -25,6 +25,8 @@ const LEAST_RESPONSES = 20;
 const MAX_INCIDENTS = 30;
 /** With fewer failing tokens and projects the figures are read each time, so that they are never out of date. */
 const MANY = 200;
+/** Figures of different scopes that are reused. */
+const MAX_REUSED = 32;
 const areMany = ({ causes, requests }: IncidentFigures): boolean =>
   causes.reduce((sum, { tokens }) => sum + tokens, requests.length) > MANY;
 
@@ -59,13 +61,13 @@ export class Incidents {
   constructor(usage: Pick<UsageStatistics, 'incidents'>, clock: Pick<Clock, 'now' | 'monotonic' | 'after'>) {
     this.#usage = usage;
     this.#clock = clock;
-    this.#memo = new AdaptiveMemo<IncidentFigures & { toMs: number }>(clock, 1, areMany);
+    this.#memo = new AdaptiveMemo<IncidentFigures & { toMs: number }>(clock, MAX_REUSED, areMany);
   }
 
   /** @throws {Refusal} `unavailable` if the database does not respond. */
-  async report(): Promise<IncidentReport> {
-    const read = async () => ({ toMs: this.#clock.now(), ...(await this.#usage.incidents()) });
-    const figures = await orUnavailable(this.#memo.current('', read));
+  async report(scope: Scope): Promise<IncidentReport> {
+    const read = async () => ({ toMs: this.#clock.now(), ...(await this.#usage.incidents(scope)) });
+    const figures = await orUnavailable(this.#memo.current(JSON.stringify(scope), read));
     return { fromMs: figures.fromMs, toMs: figures.toMs, incidents: incidentsIn(figures) };
   }
 }

@@ -2,17 +2,17 @@
  * Masking of secrets in text from outside: names of models, paths, request IDs, reasons, error messages of libraries. Everything that is
  * recorded goes through here.
  *
- * **By form:** withering tokens, and keys of most providers. **By value:** what this process knows (`neverRecord`), whatever it looks
+ * **By form:** withering tokens, secrets of operators and sessions, and keys of most providers. **By value:** what this process knows (`neverRecord`), whatever it looks
  * like. Both also if they are percent-encoded.
  */
 import { percentDecodedForms } from './percent.js';
 
 export const MASK = '********';
 
-// Withering tokens, even in the middle of a word, and keys of most providers at the start of a word (not as in `task-…`). Some models
+// Withering tokens and secrets of operators and sessions, even in the middle of a word, and keys of most providers at the start of a word (not as in `task-…`). Some models
 // are named `xai-…` or `pplx-…` too; the keys are longer than any such name.
 const LOOKS_SECRET =
-  /(?:(?<![A-Za-z0-9])sk-|sk-wt-)[A-Za-z0-9_-]{8,}|(?<![A-Za-z0-9])(?:AIza[A-Za-z0-9_-]{30}|(?:gsk_|xai-|hf_|pplx-|r8_|csk-|fw_|sk_|nvapi-|gh[opsu]_)[A-Za-z0-9]{24})[A-Za-z0-9_-]*/g;
+  /(?:(?<![A-Za-z0-9])sk-|sk-(?:wt|op|ss)-)[A-Za-z0-9_-]{8,}|(?<![A-Za-z0-9])(?:AIza[A-Za-z0-9_-]{30}|(?:gsk_|xai-|hf_|pplx-|r8_|csk-|fw_|sk_|nvapi-|gh[opsu]_)[A-Za-z0-9]{24})[A-Za-z0-9_-]*/g;
 // A fast pre-check, because nearly all texts contain none of these.
 const MAY_HOLD_SECRET = /sk[-_]|AIza|xai-|hf_|pplx-|r8_|fw_|nvapi-|gh[opsu]_/;
 

@@ -26,7 +26,13 @@ export type RefusalKind =
   | 'token_for_inactive_project'
   | 'schema_too_new'
   | 'method_not_allowed'
-  // both
+  // exchanges of JWTs
+  | 'invalid_grant'
+  | 'token_used'
+  | 'no_trust'
+  | 'ambiguous_trust'
+  | 'trust_limit_reached'
+  // several of them
   | 'unsupported_media_type'
   | 'project_inactive'
   | 'unavailable'
@@ -152,6 +158,8 @@ export const managementTokenRefused = () =>
   new Refusal('management_token_refused', 'management token missing or wrong');
 /** For a log-in with a wrong token. The process that requested it for a user has authenticated itself correctly. */
 export const logInRefused = () => new Refusal('log_in_refused', 'this is not the management token');
+/** For a session that was valid, and for one that never was. */
+export const sessionEnded = () => new Refusal('session_ended', 'the session has ended: log in again');
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
 /** For a credential in the query or the path. The request is not forwarded, because the target is sent to the upstream unchanged. */
 export const credentialInTarget = () =>

@@ -1,9 +1,11 @@
-/** Registry of projects and tokens: commits each management change together with its number and its audit record. */
+/** Registry of projects and tokens. */
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
+import { Changes } from './changes.js';
 import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
-import type { Authority } from './authority.js';
+import { EVERYTHING, hasProject, isInScope, projectsWithin } from './authority.js';
+import { checkActiveTokens, checkPolicies, checkTerms, type Issuer, lockIssuer } from './ceilings.js';
 import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
 import type {
   Change,
@@ -16,14 +18,15 @@ import type {
   ProjectFigures,
   ProjectFilter,
   RecordStore,
+  Scope,
   StoredUpstream,
   TokenFilter,
   TokenRow,
   TokenSort,
 } from './ports.js';
-import { StoreConflict, StoreUnavailable } from './ports.js';
+import { StoreConflict } from './ports.js';
 import { applied, detailsOf, difference, kindOf, newProject, type ProjectDraft } from './project-drafts.js';
-import { projectNotFound, orUnavailable, Refusal, unavailable } from './refusal.js';
+import { projectNotFound, orUnavailable, Refusal } from './refusal.js';
 import {
   digestOf,
   isWellFormedSecret,
@@ -58,8 +61,16 @@ export interface TokenDraft extends TokenTerms, Policies {
   like?: string | undefined;
 }
 
-/** Who issues a token; null: the holder of the management token. */
-export type Issuer = Pick<Authority, 'actor' | 'name' | 'ceilings'> | null;
+export type { Issuer };
+
+/** A token that is not issued on request of an operator. */
+export interface Issuing {
+  action: 'token.exchange';
+  /** For the audit record, in addition to the terms. */
+  details: Record<string, unknown>;
+  /** Called first in the transaction. What it throws ends it. */
+  begin: (tx: ChangeTransaction) => Promise<void>;
+}
 
 export interface RegistryOptions {
   /** Origin of UPSTREAM_BASE_URL. */
@@ -122,6 +133,7 @@ export class Registry {
   readonly #defaultOrigin: string;
   readonly #onUpstreamChanged: (projectId: string) => void;
   readonly #audit: AuditWriter;
+  readonly #changes: Changes;
 
   constructor(
     store: RecordStore,
@@ -135,6 +147,7 @@ export class Registry {
     this.#defaultOrigin = defaultOrigin;
     this.#onUpstreamChanged = onUpstreamChanged;
     this.#audit = new AuditWriter(store, clock);
+    this.#changes = new Changes(store, admission, clock, this.#audit);
   }
 
   // ---- projects
@@ -157,11 +170,12 @@ export class Registry {
     id: string,
     changes: ProjectChanges,
     caller: Caller,
+    scope: Scope,
     expect?: Expectation<Project>,
   ): Promise<ShownProject> {
     const attempt = { action: 'project.update', projectId: id } as const;
     const updated = await this.#change(attempt, caller, async (tx) => {
-      const before = await tx.lockProject(id);
+      const before = hasProject(scope, id) ? await tx.lockProject(id) : null;
       if (!before) throw projectNotFound();
       await expect?.(before, tx);
       const after = applied(before, changes, this.#clock.now());
@@ -175,7 +189,7 @@ export class Registry {
     });
     const { upstreamKey, upstreamBaseUrl } = changes;
     if (upstreamKey !== undefined || upstreamBaseUrl !== undefined) this.#onUpstreamChanged(id);
-    return this.#withFigures(updated);
+    return this.#withFigures(updated, scope);
   }
 
   #originOf({ upstreamBaseUrl }: Project): string {
@@ -193,40 +207,53 @@ export class Registry {
     await this.#audit.recordRefusal({ action, projectId, details }, caller, message);
   }
 
-  async project(id: string): Promise<ShownProject> {
-    const project = await orUnavailable(this.#store.project(id));
+  async project(id: string, scope: Scope): Promise<ShownProject> {
+    const project = await this.projectBefore(id, scope);
     if (!project) throw projectNotFound();
-    const purses = await this.#purses([id]);
-    return this.#withFigures({ ...project, spent: this.#spent(purses.get(id), project) });
+    const [spent] = await this.#spentOf([project], scope);
+    return this.#withFigures({ ...project, spent: spent ?? this.#spent(undefined, project) }, scope);
   }
 
   /** What a change would begin with. @returns null if there is no such project. */
-  projectBefore(id: string): Promise<Project | null> {
-    return orUnavailable(this.#store.project(id));
+  async projectBefore(id: string, scope: Scope): Promise<Project | null> {
+    return hasProject(scope, id) ? orUnavailable(this.#store.project(id)) : null;
   }
 
   /** The upstream with its key, to check it with the provider. */
-  async storedUpstream(id: string): Promise<StoredUpstream> {
-    const upstream = await orUnavailable(this.#store.upstream(id));
+  async storedUpstream(id: string, scope: Scope): Promise<StoredUpstream> {
+    const upstream = hasProject(scope, id) ? await orUnavailable(this.#store.upstream(id)) : null;
     if (!upstream) throw projectNotFound();
     return upstream;
   }
 
-  async projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<ShownProject>> {
-    const found = await orUnavailable(this.#store.projects(filter, page));
+  /** With the figures of what is in scope. */
+  async projects(filter: ProjectFilter, page: PageRequest, scope: Scope): Promise<PageOf<ShownProject>> {
+    const found = await orUnavailable(this.#store.projects({ ...filter, ids: scope.projects ?? undefined }, page));
     const ids = found.rows.map(({ id }) => id);
-    const [figures, purses] = await Promise.all([
-      orUnavailable(this.#store.projectFigures(ids, this.#clock.now())),
-      this.#purses(ids),
+    const [figures, spent] = await Promise.all([
+      orUnavailable(this.#store.projectFigures(ids, this.#clock.now(), scope.issuedBy)),
+      this.#spentOf(found.rows, scope),
     ]);
     return {
       ...found,
-      rows: found.rows.map((project) => ({
+      rows: found.rows.map((project, n) => ({
         ...project,
         ...(figures.get(project.id) ?? UNUSED_PROJECT),
-        spent: this.#spent(purses.get(project.id), project),
+        spent: spent[n] ?? this.#spent(undefined, project),
       })),
     };
+  }
+
+  /** What the tokens in scope have spent in each project. */
+  async #spentOf(projects: readonly Project[], { issuedBy }: Scope): Promise<Spent[]> {
+    const now = this.#clock.now();
+    if (issuedBy === null) {
+      const purses = await this.#purses(projects.map(({ id }) => id));
+      return projects.map((project) => this.#spent(purses.get(project.id), project));
+    }
+    const purses = await orUnavailable(this.#store.pursesOfIssuer(issuedBy, now));
+    // Without what is not settled yet, which is counted for the whole project.
+    return projects.map((project) => spentIn(purses.get(project.id), undefined, project, now));
   }
 
   /** Including what is not settled yet. */
@@ -238,8 +265,8 @@ export class Registry {
     return spentIn(purse, this.#admission.purses.known(of.id), of, this.#clock.now());
   }
 
-  async #withFigures(project: Project & { spent: Spent }): Promise<ShownProject> {
-    const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now()));
+  async #withFigures(project: Project & { spent: Spent }, { issuedBy }: Scope): Promise<ShownProject> {
+    const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now(), issuedBy));
     return { ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) };
   }
 
@@ -253,13 +280,18 @@ export class Registry {
   // ---- tokens
 
   /** @returns the token and its secret, which is not stored anywhere. */
-  async issueToken(draft: TokenDraft, caller: Caller, issuer: Issuer = null): Promise<IssuedToken> {
+  async issueToken(
+    draft: TokenDraft,
+    caller: Caller,
+    issuer: Issuer = null,
+    issuing: Issuing | null = null,
+  ): Promise<IssuedToken> {
     try {
-      return await this.#issueToken(draft, mintSecret(), caller, issuer);
+      return await this.#issueToken(draft, mintSecret(), caller, issuer, issuing);
     } catch (error) {
       // The secret or ID is already in use. If it happens twice in a row, it is not a coincidence.
       if (!(error instanceof StoreConflict)) throw error;
-      return this.#issueToken(draft, mintSecret(), caller, issuer);
+      return this.#issueToken(draft, mintSecret(), caller, issuer, issuing);
     }
   }
 
@@ -268,6 +300,7 @@ export class Registry {
     secret: string,
     caller: Caller,
     issuer: Issuer,
+    issuing: Issuing | null,
   ): Promise<IssuedToken> {
     const now = this.#clock.now();
     const issued: Omit<NewToken, 'digest'> = {
@@ -281,7 +314,7 @@ export class Registry {
       obfuscated: obfuscate(secret),
     };
     const attempt = {
-      action: 'token.create',
+      action: issuing?.action ?? 'token.create',
       projectId: terms.projectId,
       details: {
         name: terms.name,
@@ -291,10 +324,16 @@ export class Registry {
         ...(terms.limits && { limits: terms.limits }),
         ...(terms.budget && { budget: terms.budget }),
         ...(like !== undefined && { like }),
+        ...issuing?.details,
       },
     } as const;
     const digest = digestOf(secret);
     const projectName = await this.#change(attempt, caller, async (tx) => {
+      await issuing?.begin(tx);
+      await lockIssuer(issuer, tx);
+      if (!hasProject({ projects: issuer?.projects ?? null }, terms.projectId)) throw projectNotFound();
+      if (issuer?.ceilings) checkTerms(issuer.ceilings, { ...terms, lifetimeMs });
+      await checkActiveTokens(issuer, tx, now);
       const project = await tx.lockProject(terms.projectId);
       if (!project) throw projectNotFound();
       if (!project.isActive) {
@@ -312,34 +351,47 @@ export class Registry {
     return { token: { ...issued, ...UNUSED, ...NOT_REVOKED, projectName, state: 'active', spent }, secret };
   }
 
-  revokeToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
-    return this.updateToken(id, { isActive: false }, caller, expect);
+  /** The holder of a token ends it. */
+  endToken(id: string, request: Pick<Caller, 'requestId' | 'clientIp'>): Promise<ShownToken> {
+    const caller = { ...SYSTEM_CALLER, ...request, actor: 'token', reason: 'ended by its holder' } as const;
+    return this.revokeToken(id, caller, EVERYTHING);
   }
 
-  reactivateToken(id: string, caller: Caller, expect?: Expectation<Token>): Promise<ShownToken> {
-    return this.updateToken(id, { isActive: true }, caller, expect);
+  revokeToken(id: string, caller: Caller, scope: Scope, expect?: Expectation<Token>): Promise<ShownToken> {
+    return this.updateToken(id, { isActive: false }, caller, scope, expect);
+  }
+
+  reactivateToken(id: string, caller: Caller, scope: Scope, expect?: Expectation<Token>): Promise<ShownToken> {
+    return this.updateToken(id, { isActive: true }, caller, scope, expect);
   }
 
   /**
    * Idempotent, and recorded each time: revoking a revoked token must not fail. It leaves the first revocation as it is.
    *
    * @param changes undefined fields stay unchanged.
+   * @param by whose ceilings the token must be within.
    */
   async updateToken(
     id: string,
     { isActive, ...policies }: TokenChanges,
     caller: Caller,
+    scope: Scope,
     expect?: Expectation<Token>,
+    by: Issuer = null,
   ): Promise<ShownToken> {
     const [action, kind] = TOKEN_CHANGES[isActive === undefined ? 'update' : isActive ? 'reactivate' : 'revoke'];
     const attempt = { action, tokenId: id } as const;
     const { row, purse } = await this.#change(attempt, caller, async (tx) => {
+      if (isActive) await lockIssuer(by, tx);
+      if (by?.ceilings) checkPolicies(by.ceilings, policies);
       // So that a revocation of all tokens of the project is either before the reactivation or after it.
       if (isActive) await tx.lockProjectOf(id);
       const found = await tx.lockToken(id);
-      if (!found) throw tokenNotFound();
+      if (!found || !isInScope(scope, found.token)) throw tokenNotFound();
       const { token } = found;
       await expect?.(token, tx);
+      const isOwn = by !== null && token.issuedBy === by.actor;
+      if (isActive && !token.isActive && isOwn) await checkActiveTokens(by, tx, this.#clock.now());
       const details: Record<string, unknown> = isActive === undefined ? {} : { is_active: [token.isActive, isActive] };
       const changed = { ...token };
       if (isActive !== undefined && token.isActive !== isActive) {
@@ -368,25 +420,28 @@ export class Registry {
   }
 
   /** @returns the number of tokens revoked. */
-  async revokeTokensOf(projectId: string, caller: Caller): Promise<number> {
+  async revokeTokensOf(projectId: string, caller: Caller, scope: Scope): Promise<number> {
     const attempt = { action: 'token.revoke_all', projectId } as const;
     return this.#change(attempt, caller, async (tx) => {
-      if (!(await tx.lockProject(projectId))) throw projectNotFound();
+      if (!hasProject(scope, projectId) || !(await tx.lockProject(projectId))) throw projectNotFound();
       const count = await tx.revokeTokensOf(projectId, this.#revocationBy(caller));
       return { value: count, change: change('tokens.revoked', projectId), audit: { ...attempt, count } };
     });
   }
 
-  async token(id: string): Promise<ShownToken> {
-    return this.#found(() => this.#store.token(id));
+  async token(id: string, scope: Scope): Promise<ShownToken> {
+    return this.#found(() => this.#store.token(id), scope);
   }
 
-  async tokenOfSecret(secret: string): Promise<ShownToken> {
+  async tokenOfSecret(secret: string, scope: Scope): Promise<ShownToken> {
     if (!isWellFormedSecret(secret)) throw tokenNotFound();
-    return this.#found(() => this.#store.tokenByDigest(digestOf(secret)));
+    return this.#found(() => this.#store.tokenByDigest(digestOf(secret)), scope);
   }
 
-  async tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest): Promise<PageOf<ShownToken>> {
+  async tokens(asked: TokenFilter, sort: TokenSort, page: PageRequest, scope: Scope): Promise<PageOf<ShownToken>> {
+    const projects = projectsWithin(scope, asked.projects);
+    if (projects === null) return { rows: [], next: null, total: 0 };
+    const filter = { ...asked, projects, issuedBy: scope.issuedBy ?? undefined };
     const read = async () => {
       const found = await this.#store.tokens(filter, sort, page, this.#clock.now());
       return { found, purses: await this.#store.purses(found.rows.map(({ token }) => token.id)) };
@@ -395,10 +450,10 @@ export class Registry {
     return { ...found, rows: found.rows.map((row) => this.#shown(row, purses.get(row.token.id))) };
   }
 
-  async #found(find: () => Promise<TokenRow | null>): Promise<ShownToken> {
+  async #found(find: () => Promise<TokenRow | null>, scope: Scope): Promise<ShownToken> {
     const read = async () => {
       const row = await find();
-      return row && { row, purses: await this.#store.purses([row.token.id]) };
+      return row && isInScope(scope, row.token) && { row, purses: await this.#store.purses([row.token.id]) };
     };
     const found = await orUnavailable(this.#admission.readBetweenTicks(read));
     if (!found) throw tokenNotFound();
@@ -431,35 +486,17 @@ export class Registry {
     });
   }
 
-  // ---- every change goes through here
-
   async #change<T>(
-    attempt: AuditSubject,
+    subject: AuditSubject,
     caller: Caller,
     work: (tx: ChangeTransaction) => Promise<Done<T>>,
   ): Promise<T> {
-    const attempted: Change[] = [];
-    let recordedAtMs: number | undefined;
-    try {
-      const done = await this.#store.change(async (tx) => {
-        const result = await work(tx);
-        attempted.push(result.change);
-        const now = this.#clock.now();
-        recordedAtMs = this.#clock.monotonic();
-        const seq = await tx.record(auditRecord(result.audit, caller, 'success', now), result.change);
-        return { ...result, seq };
-      });
-      this.#admission.apply({ ...done.change, seq: done.seq }, recordedAtMs);
-      return done.value;
-    } catch (error) {
-      // The change may be committed, if only the reply to COMMIT was lost.
-      for (const change of attempted) this.#admission.accounts.forget(change);
-      if (error instanceof StoreUnavailable) throw unavailable(error);
-      const isNameTaken = error instanceof StoreConflict && attempt.action !== 'token.create';
-      const refusal = isNameTaken ? nameTaken(error) : error;
-      if (refusal instanceof Refusal) await this.#audit.recordRefusal(attempt, caller, refusal.message);
-      throw refusal;
-    }
+    // The conflict of a new token is not one of names: `issueToken` tries again.
+    const taken = subject.action.startsWith('project.') ? { taken: nameTaken } : {};
+    return this.#changes.make({ subject, caller, ...taken }, async (tx) => {
+      const { value, audit, change } = await work(tx);
+      return { value, records: [{ audit, change }] };
+    });
   }
 }
 

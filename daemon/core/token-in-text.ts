@@ -1,12 +1,13 @@
 /**
  * Finds withering tokens in header fields and request targets. A client may send its token in more places than the `Authorization`
- * header, and the provider must not receive it from any of them.
+ * header, and the provider must not receive it from any of them; nor the secret of an operator or a session, which has the same form.
  */
 import { MASK, withoutSecrets } from './masking.js';
 import { percentDecodedForms } from './percent.js';
-import { SECRET_LENGTH, SECRET_PREFIX, SECRET_REST } from './token.js';
+import { SECRET_LENGTH, SECRET_PREFIXES, SECRET_REST } from './token.js';
 
-const TOKEN = new RegExp(SECRET_PREFIX + SECRET_REST);
+const BEGINNINGS = Object.values(SECRET_PREFIXES);
+const TOKEN = new RegExp(`(?:${BEGINNINGS.join('|')})${SECRET_REST}`);
 
 /**
  * Whether the text contains a withering token: plain, in base64 or base64url (as in `Basic` credentials), percent-encoded, or
@@ -23,16 +24,16 @@ const holdsDecodedToken = (text: string): boolean =>
 
 /** The prefix of a token, plain or in base64 at each of the three possible offsets in a group of bytes. */
 const PREFIX = new RegExp(
-  [
-    SECRET_PREFIX,
+  BEGINNINGS.flatMap((prefix) => [
+    prefix,
     ...[0, 1, 2].map((before) =>
       // Only the characters that do not depend on neighbouring bytes.
-      btoa('\0'.repeat(before) + SECRET_PREFIX).slice(
+      btoa('\0'.repeat(before) + prefix).slice(
         Math.ceil((before * 8) / 6),
-        Math.floor(((before + SECRET_PREFIX.length) * 8) / 6),
+        Math.floor(((before + prefix.length) * 8) / 6),
       ),
     ),
-  ].join('|'),
+  ]).join('|'),
 );
 
 // A run at least as long as a token in base64. The lookbehind prevents a run that is too short from being tried at each character.

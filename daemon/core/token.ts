@@ -94,7 +94,10 @@ export function stateOf(token: Token, projectIsActive: boolean, nowMs: number): 
   return 'active';
 }
 
-export const SECRET_PREFIX = 'sk-wt-';
+/** Beginnings of secrets, by what they are of: a token, an operator, or a session of a command line. All have the same length. */
+export const SECRET_PREFIXES = { token: 'sk-wt-', operator: 'sk-op-', session: 'sk-ss-' } as const;
+export type SecretKind = keyof typeof SECRET_PREFIXES;
+export const SECRET_PREFIX = SECRET_PREFIXES.token;
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 43; // 62^43 > 2^256
 const CHECKSUM_LENGTH = 6;
@@ -102,17 +105,28 @@ const CHECKED_LENGTH = SECRET_PREFIX.length + RANDOM_LENGTH;
 export const SECRET_LENGTH = CHECKED_LENGTH + CHECKSUM_LENGTH;
 /** What follows the prefix of a secret, as the source of a regular expression. */
 export const SECRET_REST = `[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}`;
-const SHAPE = new RegExp(`^${SECRET_PREFIX}${SECRET_REST}$`);
+const shapeOf = (prefix: string) => new RegExp(`^${prefix}${SECRET_REST}$`);
+const SHAPES: Record<SecretKind, RegExp> = {
+  token: shapeOf(SECRET_PREFIXES.token),
+  operator: shapeOf(SECRET_PREFIXES.operator),
+  session: shapeOf(SECRET_PREFIXES.session),
+};
 
-/** Generates a secret: `sk-wt-`, 256 random bits in base62, and a CRC-32 of the preceding characters in base62. */
-export function mintSecret(): string {
-  const checked = SECRET_PREFIX + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
+/** Generates the secret of a token. */
+export const mintSecret = (): string => mintSecretOf('token');
+
+/** Generates a secret: its prefix, 256 random bits in base62, and a CRC-32 of the preceding characters in base62. */
+export function mintSecretOf(kind: SecretKind): string {
+  const checked = SECRET_PREFIXES[kind] + base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
   return checked + base62(BigInt(crc32(checked)), CHECKSUM_LENGTH);
 }
 
-/** Whether `text` has the format and checksum of a secret. Typos and guesses fail. */
-export function isWellFormedSecret(text: string): boolean {
-  if (!SHAPE.test(text)) return false;
+/** Whether `text` has the format and checksum of the secret of a token. Typos and guesses fail. */
+export const isWellFormedSecret = (text: string): boolean => isWellFormedSecretOf('token', text);
+
+/** The same for another kind of secret. */
+export function isWellFormedSecretOf(kind: SecretKind, text: string): boolean {
+  if (!SHAPES[kind].test(text)) return false;
   let rest = crc32(text.slice(0, CHECKED_LENGTH));
   for (let i = text.length - 1; i >= CHECKED_LENGTH; i--) {
     if (text.charCodeAt(i) !== BASE62.charCodeAt(rest % 62)) return false;

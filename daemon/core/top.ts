@@ -8,7 +8,7 @@
 import type { TopWindow } from '../api/vocabulary.js';
 import { AdaptiveMemo } from './adaptive-memo.js';
 import { quantile } from './histogram.js';
-import type { Clock, TopPart, TopQuery, TopSums } from './ports.js';
+import type { Clock, Scope, TopPart, TopQuery, TopSums } from './ports.js';
 import { orUnavailable } from './refusal.js';
 import { HOUR_MS, MINUTE_MS, TIME_BOUNDS_MS, type UsageStatistics } from './usage.js';
 
@@ -46,7 +46,8 @@ export class TopReports {
   }
 
   /** @throws {Refusal} `unavailable` if the database does not respond. */
-  report(query: TopQuery): Promise<TopReport> {
+  report(asked: TopQuery, scope: Scope): Promise<TopReport> {
+    const query = { ...asked, scope };
     // A report of an earlier minute has other steps, and may be of long ago.
     const minute = Math.floor(this.#options.clock.now() / MINUTE_MS);
     return orUnavailable(this.#memos.current(`${minute} ${JSON.stringify(query)}`, () => this.#read(query)));

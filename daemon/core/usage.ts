@@ -27,6 +27,7 @@ import type {
   UsageCounts,
   UsageFlush,
   UsageLine,
+  Scope,
   UsageQuery,
   UsageRow,
   UsageStore,
@@ -262,9 +263,9 @@ export class UsageStatistics {
    *
    * @throws {Refusal} `invalid_request` when the report is too long, `unavailable` when the database is.
    */
-  async report(query: UsageQuery): Promise<UsageLine[]> {
+  async report(query: UsageQuery, scope: Scope): Promise<UsageLine[]> {
     await orUnavailable(this.flush());
-    const lines = await orUnavailable(this.#options.store.report(query, MAX_LINES));
+    const lines = await orUnavailable(this.#options.store.report({ ...query, scope }, MAX_LINES));
     if (lines.length > MAX_LINES) {
       throw new Refusal(
         'invalid_request',
@@ -281,9 +282,9 @@ export class UsageStatistics {
   }
 
   /** What fails and what is slow now, including what is not written yet. @throws {StoreUnavailable} */
-  async incidents(): Promise<IncidentFigures> {
+  async incidents(scope: Scope): Promise<IncidentFigures> {
     await this.flush();
-    return this.#options.store.incidents(this.#options.clock.now(), KEY_REFUSED);
+    return this.#options.store.incidents(this.#options.clock.now(), KEY_REFUSED, scope);
   }
 
   /** Removes whole days only, so that the remaining hours still add up to the remaining totals. */

@@ -49,7 +49,7 @@ export function createProbeServer({ registry, state, isDraining, clock, log }: P
     proxy: null,
     unknownPathErrors: null,
     upgrades: null,
-    tokenSelf: null,
+    clientRoutes: null,
     app,
     clock,
     log,

@@ -15,7 +15,8 @@ export interface SmallBodyOptions {
   live: Live<'clientBodyTimeoutMs'>;
 }
 
-const MAX_BODY_BYTES = 64 * 1024;
+/** Maximum length of a small body. */
+export const MAX_SMALL_BODY_BYTES = 64 * 1024;
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
 /** Reads a JSON body in UTF-8. @throws {Refusal} whose text never quotes the body, which may contain a secret. */
@@ -54,7 +55,7 @@ export async function readSmallBody(
   res: ServerResponse,
   options: SmallBodyOptions,
 ): Promise<Buffer> {
-  if (Number(req.headers['content-length'] ?? 0) > MAX_BODY_BYTES) throw bodyTooLarge();
+  if (Number(req.headers['content-length'] ?? 0) > MAX_SMALL_BODY_BYTES) throw bodyTooLarge();
   if (expectsContinue(req)) res.writeContinue();
   return wholeBody(req, options);
 }
@@ -80,7 +81,7 @@ function wholeBody(req: IncomingMessage, { clock, live }: SmallBodyOptions): Pro
       socket.off('close', onGone);
     };
     req.on('data', (chunk: Buffer) => {
-      if (body.length + chunk.length <= MAX_BODY_BYTES) body.add(chunk);
+      if (body.length + chunk.length <= MAX_SMALL_BODY_BYTES) body.add(chunk);
       else reject(bodyTooLarge());
     });
     req.on('end', () => {

@@ -24,6 +24,8 @@ export interface Sources {
   audit: () => AuditStatus;
   /** Time since the last synchronisation with other instances, in ms; null if the database is not shared. */
   clusterSyncAgeMs: (() => number) | null;
+  /** Exchanges of JWTs, by outcome. */
+  exchanges: Readonly<Record<string, number>>;
   /** Requests refused because the heap was almost full. */
   shed: () => number;
   /** Connections closed because clients held too much memory. */
@@ -42,6 +44,7 @@ export function addSources(families: Families, sources: Sources): void {
     bus,
     audit,
     clusterSyncAgeMs,
+    exchanges,
     shed,
     dropped,
   } = sources;
@@ -68,6 +71,9 @@ export function addSources(families: Families, sources: Sources): void {
     'llmp_ratelimit_failopen_total',
     'Requests counted by this instance alone because Redis was unavailable.',
     () => rateLimits.failOpens,
+  );
+  families.counter('llmp_token_exchanges_total', 'Exchanges of JWTs for tokens, by outcome.', () =>
+    byLabel('outcome', { ...exchanges }),
   );
   families.counter('llmp_requests_shed_total', 'Requests refused because the heap was more than 90 % full.', shed);
   families.counter(

@@ -1,7 +1,7 @@
 /** HTTP requests to identity providers: what they may send is bounded in size and time, and redirects are not followed. */
-import { Agent, request } from 'undici';
+import { Agent, ProxyAgent, request } from 'undici';
 import { isMetadataHost } from '../../config/metadata-addresses.js';
-import { isEncryptedOrLocal } from '../../config/urls.js';
+import { isEncryptedOrLocal, isReachedDirectly } from '../../config/urls.js';
 import type { Clock } from '../core/ports.js';
 
 const TIMEOUT_MS = 5_000;
@@ -22,16 +22,25 @@ export interface BoundedRequest {
 /** Like `fetch`. @throws {ProviderUnreachable} */
 export type BoundedFetch = (url: string, request: BoundedRequest) => Promise<Response>;
 
-/** @param clock for the time limit of a request, up to the end of its response. */
-export function boundedFetch(clock: Pick<Clock, 'after'>): BoundedFetch {
-  const agent = new Agent({
+export interface BoundedFetchOptions {
+  /** For the time limit of a request, up to the end of its response. */
+  clock: Pick<Clock, 'after'>;
+  /** UPSTREAM_PROXY and UPSTREAM_PROXY_BYPASS. */
+  proxy: URL | undefined;
+  proxyBypass: readonly string[] | undefined;
+}
+
+export function boundedFetch({ clock, proxy, proxyBypass = [] }: BoundedFetchOptions): BoundedFetch {
+  const tls = { timeout: TIMEOUT_MS, rejectUnauthorized: true };
+  const options = {
     connections: MAX_CONNECTIONS,
     pipelining: 0, // No connection stays open, which would have to be closed when the daemon stops.
-    connect: { timeout: TIMEOUT_MS },
     // The timer below is the exact limit.
     headersTimeout: 2 * TIMEOUT_MS,
     bodyTimeout: 2 * TIMEOUT_MS,
-  });
+  };
+  const directly = new Agent({ ...options, connect: tls });
+  const throughProxy = proxy && new ProxyAgent({ ...options, uri: proxy.href, requestTls: tls, proxyTls: tls });
   return async (url, { method, headers, body }) => {
     const target = new URL(url);
     if (!isEncryptedOrLocal(target) || isMetadataHost(target.hostname)) {
@@ -46,7 +55,7 @@ export function boundedFetch(clock: Pick<Clock, 'after'>): BoundedFetch {
         method,
         headers,
         body: body ?? null,
-        dispatcher: agent,
+        dispatcher: throughProxy && !isReachedDirectly(target, proxyBypass) ? throughProxy : directly,
         signal: late.signal,
       });
       const bytes = await readLimited(response.body);

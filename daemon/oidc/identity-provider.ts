@@ -4,7 +4,8 @@ import { isEncryptedOrLocal } from '../../config/urls.js';
 import { LogThrottle } from '../core/log-throttle.js';
 import type { Clock, Log } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
-import { type BoundedFetch, boundedFetch, ProviderUnreachable } from './bounded-fetch.js';
+import { withTimeout } from '../core/timing.js';
+import { type BoundedFetch, boundedFetch, type BoundedFetchOptions, ProviderUnreachable } from './bounded-fetch.js';
 import type { Claims } from './role-mapping.js';
 
 /** Secrets of one log-in of a browser, against forged and stolen responses. */
@@ -25,7 +26,7 @@ export interface DeviceGrant {
   intervalSeconds: number;
 }
 
-export interface IdentityProviderOptions {
+export interface IdentityProviderOptions extends Pick<BoundedFetchOptions, 'proxy' | 'proxyBypass'> {
   issuer: string;
   clientId: string;
   clientSecret: string;
@@ -33,6 +34,8 @@ export interface IdentityProviderOptions {
   log: Pick<Log, 'info' | 'warn'>;
 }
 
+/** The time limit of one step of a log-in, of several requests. Front ends wait longer. */
+const STEP_MS = 10_000;
 /** How long the provider's configuration and its keys are used before they are read again. */
 const CONFIGURATION_MS = 3_600_000;
 /** How long a failure to read it is the answer: a provider that is down does not get a request for each log-in. */
@@ -54,7 +57,7 @@ export class IdentityProvider {
 
   constructor(options: IdentityProviderOptions) {
     this.#options = options;
-    this.#fetch = boundedFetch(options.clock);
+    this.#fetch = boundedFetch(options);
     this.#log = new LogThrottle(options.clock, options.log, LOG_INTERVAL_MS);
   }
 
@@ -116,7 +119,10 @@ export class IdentityProvider {
     if (this.#running >= MAX_CONCURRENT) throw unavailable('too many log-ins wait for the identity provider');
     this.#running += 1;
     try {
-      return await ask(await this.#configuration());
+      const asked = this.#configuration().then(ask);
+      return await withTimeout(this.#options.clock, STEP_MS, asked, () => {
+        throw new ProviderUnreachable(`no response within ${STEP_MS / 1000} s`);
+      });
     } catch (error) {
       throw this.#refusalOf(error);
     } finally {

@@ -1,47 +1,29 @@
 /** People log in with the company's identity provider: in a browser with an authorization code, on a command line with a device code. */
 import { createHash, randomBytes } from 'node:crypto';
-import type { AuditAction, Ceilings, FrontEnd, Role } from '../api/vocabulary.js';
 import { MAX_NAME_LENGTH, plainName } from '../api/vocabulary.js';
 import { AddressLimit } from '../core/address-limit.js';
 import type { Caller } from '../core/audit.js';
 import { AuditWriter } from '../core/audit-writer.js';
 import { withoutSecrets } from '../core/masking.js';
-import type { Clock, Log, RecordStore } from '../core/ports.js';
+import type { Clock, Log, RecordStore, SessionFrontEnd } from '../core/ports.js';
 import { Refusal } from '../core/refusal.js';
-import type { DeviceGrant, IdentityProvider, LogInChecks } from './identity-provider.js';
+import type { Person } from '../core/sessions.js';
+import type { DeviceGrant, IdentityProvider, IdentityProviderOptions, LogInChecks } from './identity-provider.js';
 import { type Claims, roleFor, type RoleMapping } from './role-mapping.js';
 import { SealedSteps } from './sealed-steps.js';
 
-/** A person whom the identity provider knows, with what the mapping of roles gives. */
-export interface Person {
-  /** The `sub` of the identity provider. */
-  subject: string;
-  name: string;
-  role: Role;
-  /** IDs; null: all projects. */
-  projects: readonly string[] | null;
-  ceilings: Ceilings | null;
-  /** SHA-256 of the mapping of roles. */
-  mapping: string;
-}
-
-export interface LogInsOptions<Session> {
-  issuer: string;
-  clientId: string;
-  clientSecret: string;
+export interface LogInsOptions<Session> extends IdentityProviderOptions {
   /** Where the identity provider sends browsers back to. */
   redirectUri: string;
   managementToken: string;
   /** The mapping of roles in force. SIGHUP may replace it. */
   roles: { readonly current: RoleMapping | null };
   /** Starts the session of a person. */
-  begin: (person: Person, frontEnd: PersonFrontEnd, caller: Caller) => Promise<Session>;
+  begin: (frontEnd: SessionFrontEnd, person: Person, caller: Caller) => Promise<Session>;
   store: Pick<RecordStore, 'change'>;
   clock: Clock;
   log: Log;
 }
-
-export type PersonFrontEnd = Exclude<FrontEnd, 'tui'>;
 
 /** The sealed parts of a log-in. */
 interface DeviceStep {
@@ -56,6 +38,7 @@ const POLLS_PER_MINUTE = 300;
 const SLOWER_SECONDS = 5;
 const MAX_REMEMBERED_CODES = 1_000;
 const MAX_SUBJECT_LENGTH = 255;
+const MAX_CLAIM_LENGTH = 1_000;
 
 export class LogIns<Session> {
   readonly #options: LogInsOptions<Session>;
@@ -118,22 +101,23 @@ export class LogIns<Session> {
     return this.#begin(claims, 'cli', caller);
   }
 
-  async #begin(claims: Claims, frontEnd: PersonFrontEnd, caller: Caller): Promise<Session> {
+  async #begin(claims: Claims, frontEnd: SessionFrontEnd, caller: Caller): Promise<Session> {
     const { roles, begin } = this.#options;
-    const subject = subjectIn(claims);
-    const row = roles.current && roleFor(roles.current, claims);
-    if (roles.current === null || row === null) {
-      const action: AuditAction = frontEnd === 'cli' ? 'cli.login' : 'admin.login';
+    const mapping = roles.current;
+    const actor = actorIn(claims);
+    const name = nameIn(claims);
+    const row = mapping && roleFor(mapping, claims);
+    if (mapping === null || row === null) {
+      const action = frontEnd === 'cli' ? 'cli.login' : 'admin.login';
       await this.#audit.recordRefusal(
-        { action, details: { name: nameIn(claims, subject) } },
-        { ...caller, actor: `person:${subject}` },
-        'no role',
+        { action, details: { name } },
+        { ...caller, actor },
+        'no row of OIDC_ROLES matches',
       );
-      throw refused(`${nameIn(claims, subject)} has no role here: ask the operators of llmp for one`);
+      throw refused(`${name} has no role here: ask the operators of llmp for one`);
     }
     const { role, projects, ceilings } = row;
-    const person = { subject, name: nameIn(claims, subject), role, projects, ceilings, mapping: roles.current.sha256 };
-    return begin(person, frontEnd, caller);
+    return begin(frontEnd, { actor, name, role, projects, ceilings, mapping: mapping.sha256 }, caller);
   }
 
   /** Loaded at the first log-in: most daemons have no use for it. */
@@ -153,22 +137,21 @@ const pending = (waitMs: number) =>
   });
 
 /** The `sub` becomes part of the audit log and of what tokens say of their issuer. */
-function subjectIn({ sub }: Claims): string {
+function actorIn({ sub }: Claims): `person:${string}` {
   const isFit = typeof sub === 'string' && sub.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(sub);
   if (!isFit || withoutSecrets(sub) !== sub) throw refused('the identity provider gives an ID that cannot be used');
-  return sub;
+  return `person:${sub}`;
 }
 
-/** The name for people to read. People choose it themselves at many providers. */
-function nameIn(claims: Claims, subject: string): string {
-  for (const claim of [claims.name, claims.email, claims.preferred_username]) {
+/** The name for people to read, which at many providers people choose themselves. */
+function nameIn({ sub, name, email, preferred_username: username }: Claims): string {
+  for (const claim of [name, email, username]) {
     if (typeof claim !== 'string') continue;
-    const name = plainName(
-      withoutSecrets(claim.slice(0, 10 * MAX_NAME_LENGTH)).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' '),
-    );
-    if (name !== '') return Array.from(name).slice(0, MAX_NAME_LENGTH).join('');
+    const written = withoutSecrets(claim.slice(0, MAX_CLAIM_LENGTH)).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ');
+    const plain = Array.from(plainName(written)).slice(0, MAX_NAME_LENGTH).join('');
+    if (plain !== '') return plain;
   }
-  return subject;
+  return String(sub).slice(0, MAX_NAME_LENGTH);
 }
 
 /** When each device code may be asked for again, so that a client that polls too often costs the identity provider nothing. */

@@ -16,7 +16,7 @@ export interface RoleRow {
   match: Readonly<Record<string, string>>;
   role: Role;
   /** IDs; null: all projects. */
-  projects: readonly string[] | null;
+  projects: string[] | null;
   /** Null: none. */
   ceilings: Ceilings | null;
 }
@@ -107,15 +107,17 @@ function problemIn(issue: z.core.$ZodIssue, given: unknown): string {
   if (member === undefined) return 'it must be an object with match and role';
   if (!Object.hasOwn(given as object, member)) return `${member} is missing`;
   // Only ceilings have members of their own.
-  const [, ceiling] = issue.path;
-  const inCeilings = member === 'ceilings' && typeof ceiling === 'string';
-  const schema = inCeilings
-    ? ceilings.shape[ceiling as keyof typeof ceilings.shape]
-    : row.shape[member as keyof RoleRow];
-  const accepted =
-    schema.description ?? (schema instanceof z.ZodOptional ? (schema.unwrap() as z.ZodType).description : '');
-  const name = inCeilings ? issue.path.join('.') : member;
-  return accepted ? `${name} must be ${accepted}` : `${name} is not valid`;
+  const name = member === 'ceilings' ? issue.path.join('.') : member;
+  const accepted = name === member ? acceptedBy(row, name) : acceptedBy(ceilings, name.slice('ceilings.'.length));
+  return accepted === null ? `${name} is not valid` : `${name} must be ${accepted}`;
+}
+
+/** @returns what a member may be; null if its description does not complete a sentence with "must be". */
+function acceptedBy({ shape }: z.ZodObject, member: string): string | null {
+  const declared = (shape as Record<string, z.ZodType | undefined>)[member];
+  const schema = declared instanceof z.ZodOptional ? (declared.unwrap() as z.ZodType) : declared;
+  const description = schema?.description ?? '';
+  return /^(?:an?|one) /.test(description) ? description : null;
 }
 
 /** @returns the first row that matches; null if none does. */
@@ -123,8 +125,8 @@ export const roleFor = ({ rows }: RoleMapping, claims: Claims): RoleRow | null =
   rows.find(({ match }) => Object.entries(match).every(([claim, value]) => has(claims, claim, value))) ?? null;
 
 function has(claims: Claims, claim: string, value: string): boolean {
-  // Anybody may claim an address that nobody verified.
-  if (claim === 'email' && claims.email_verified === false) return false;
+  // Anybody may claim an address that nobody verified. Some providers write it as a text.
+  if (claim === 'email' && (claims.email_verified === false || claims.email_verified === 'false')) return false;
   const given: unknown = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
   return Array.isArray(given) ? given.includes(value) : given === value;
 }

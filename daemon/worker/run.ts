@@ -38,7 +38,7 @@ export async function runWorker(link: PrimaryLink, briefing: Briefing, options: 
     const daemon = await startDaemon({ ...shared, settings, reloadable, priceFile, log, link, instanceId, daemonId });
     const reload = (changed: Reloading) => {
       const { reloadable: next } = loadSettings(changed.texts);
-      daemon.apply(next, changed.prices === null ? null : priceFileOf(changed.prices));
+      daemon.apply(next, { prices: changed.prices === null ? null : priceFileOf(changed.prices) });
       log.level = next.logLevel;
     };
     link.channel.handle('reload', reload);

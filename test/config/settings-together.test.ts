@@ -46,6 +46,11 @@ describe('settings that are valid individually', () => {
       { ENABLE_METRICS: 'true', ADMIN_UI_PATH: '/metrics/ui' },
       'ADMIN_UI_PATH=/metrics/ui/ conflicts with /metrics',
     ],
+    'an identity provider without a client, roles and the own address': [
+      { OIDC_ISSUER: 'https://login.example.com', OIDC_ROLES: '' },
+      'OIDC_ISSUER requires OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, OIDC_ROLES, PUBLIC_URL',
+    ],
+    'roles of people who cannot log in': [{ OIDC_ROLES: '/etc/llmp/roles.json' }, 'OIDC_ROLES requires OIDC_ISSUER'],
     'a cache in a Redis that is not there': [
       { HTTP_CACHE_BACKEND: 'redis' },
       'HTTP_CACHE_BACKEND=redis requires REDIS_ADDR',

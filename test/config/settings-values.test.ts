@@ -1,5 +1,5 @@
 import { expect } from 'chai';
-import { type AllSettings, loadSettings } from '../../config/settings.js';
+import { type AllSettings, type Environment, loadSettings } from '../../config/settings.js';
 import { MANAGEMENT_TOKEN, problemsWith } from '../support/settings.js';
 
 interface Table {
@@ -7,6 +7,8 @@ interface Table {
   row?: string;
   name: string;
   key: keyof AllSettings;
+  /** Settings that it requires. */
+  required?: Environment;
   accepted: Record<string, unknown>;
   refused: string[];
 }
@@ -257,6 +259,40 @@ const tables: Record<string, Table> = {
       '*',
     ],
   },
+  issuer: {
+    name: 'OIDC_ISSUER',
+    key: 'oidcIssuer',
+    required: {
+      OIDC_CLIENT_ID: 'llmp',
+      OIDC_CLIENT_SECRET: 'a secret',
+      OIDC_ROLES: '/etc/llmp/roles.json',
+      PUBLIC_URL: 'https://llmp.example.com',
+    },
+    accepted: {
+      'https://login.example.com': 'https://login.example.com',
+      'https://login.example.com/realms/company/': 'https://login.example.com/realms/company/',
+      'http://127.0.0.1:9000': 'http://127.0.0.1:9000',
+      'http://localhost/issuer': 'http://localhost/issuer',
+    },
+    refused: [
+      '',
+      'login.example.com',
+      'http://login.example.com',
+      'https://user:password@login.example.com',
+      'https://login.example.com/?tenant=1',
+      'https://login.example.com/#',
+      'https://169.254.169.254/',
+    ],
+  },
+  'public URL': {
+    name: 'PUBLIC_URL',
+    key: 'publicUrl',
+    accepted: {
+      'https://llmp.example.com': new URL('https://llmp.example.com'),
+      'http://localhost:8080': new URL('http://localhost:8080'),
+    },
+    refused: ['', 'llmp.example.com', 'http://llmp.example.com', 'https://llmp.example.com/admin/'],
+  },
   origins: {
     name: 'CORS_ALLOWED_ORIGINS',
     key: 'corsAllowedOrigins',
@@ -332,18 +368,18 @@ const tables: Record<string, Table> = {
     ],
   },
 };
-for (const [what, { row, name, key, accepted, refused }] of Object.entries(tables)) {
+for (const [what, { row, name, key, required, accepted, refused }] of Object.entries(tables)) {
   describe(`settings that are ${what}, such as ${name},`, () => {
     const id = row === undefined ? '' : `${row} `;
     for (const [text, value] of Object.entries(accepted)) {
       it(`${id}take ${text}`, () => {
-        const { settings, reloadable } = loadSettings({ MANAGEMENT_TOKEN, [name]: text });
+        const { settings, reloadable } = loadSettings({ MANAGEMENT_TOKEN, ...required, [name]: text });
         expect({ ...settings, ...reloadable }[key]).to.deep.equal(value);
       });
     }
     for (const text of refused) {
       it(`${id}refuse ${JSON.stringify(text)}, naming ${name}`, () => {
-        const problems = problemsWith({ [name]: text });
+        const problems = problemsWith({ ...required, [name]: text });
         expect(problems).to.have.length(1);
         expect(problems[0]).to.match(new RegExp(`^${name} must be `));
       });

@@ -104,6 +104,8 @@ describe('settings', () => {
       ['a tab', `${MANAGEMENT_TOKEN}\t`],
       ['a space in it, which no header could present', 'two words'],
       ['a letter beyond ASCII', 'schlüssel'],
+      ['the secret of an operator, who would have all rights', `sk-op-${'x'.repeat(49)}`],
+      ['the secret of a session', `sk-ss-${'x'.repeat(49)}`],
     ] as const) {
       it(`H05 with ${what} is refused, not trimmed, and not repeated`, () => {
         const [problem, ...others] = problemsOf({ MANAGEMENT_TOKEN: value });

@@ -6,6 +6,7 @@ import { runInNewContext } from 'node:vm';
 import { expect } from 'chai';
 import { Admission } from '../../daemon/core/admission.js';
 import { SYSTEM_CALLER } from '../../daemon/core/audit.js';
+import { EVERYTHING } from '../../daemon/core/authority.js';
 import { Registry } from '../../daemon/core/registry.js';
 import { NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { DEFAULT_TERMS, mintSecret } from '../../daemon/core/token.js';
@@ -125,7 +126,7 @@ describe('the account cache of admission', () => {
       await use(secret);
       await admission.readBetweenTicks(() => Promise.resolve());
     }
-    await registry.revokeToken(pass.tokenId, SYSTEM_CALLER);
+    await registry.revokeToken(pass.tokenId, SYSTEM_CALLER, EVERYTHING);
     expect(pass.ended, 'the revocation found the request').to.include({ kind: 'unauthorized' });
     admission.finish(pass);
     await admission.retire();

@@ -76,7 +76,7 @@ describe('the failures of requests', () => {
 
   it('have the same share in the status, in the project and among events', async () => {
     const { requests } = await read<WireStatus>('status');
-    expect(requests.errors_per_second / requests.per_second).to.be.closeTo(5 / 7, 0.01);
+    expect(requests!.errors_per_second / requests!.per_second).to.be.closeTo(5 / 7, 0.01);
     expect(await read(`projects/${scene.project.id}`)).to.include({ requests_24h: 7, errors_24h: 5 });
     const events = await read<{ events: object[] }>(`events?outcome=${ALL_FAILURES}`);
     expect(JSON.stringify(events).match(/"outcome":/g)).to.have.lengthOf(5);

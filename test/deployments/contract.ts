@@ -1,4 +1,5 @@
 /** The contract that every deployment fulfils. Reports and lists come first, because the later parts add to what they sum up. */
+import { behavesInAccess } from './contract/access.js';
 import { behavesInTheAdminUi } from './contract/admin.js';
 import { behavesInAudit } from './contract/audit.js';
 import { behavesAtBudgets } from './contract/budgets.js';
@@ -7,6 +8,7 @@ import { behavesInChanges } from './contract/changes.js';
 import { behavesOnTheCommandLine } from './contract/cli.js';
 import { behavesInLists } from './contract/lists.js';
 import { behavesInOperation } from './contract/operations.js';
+import { behavesInExchanges } from './contract/exchanges.js';
 import type { ContractContext } from './contract/context.js';
 import { behavesAtLimits } from './contract/limits.js';
 import { behavesInTheTerminalUi } from './contract/tui.js';
@@ -47,6 +49,8 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesInTheTerminalUi(given);
     behavesInTheAdminUi(given);
     behavesInChanges(given);
+    behavesInAccess(given);
+    behavesInExchanges(given);
     behavesInTop(given);
     behavesAtCaps(given);
     behavesAtLimits(given);

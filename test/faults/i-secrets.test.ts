@@ -1,7 +1,7 @@
 import { expect } from 'chai';
 import { ConnectionError, ConnectionRefusedError, QueryTypes } from 'sequelize';
 import type { WireProblem } from '../../daemon/api/contract.js';
-import { mintSecret } from '../../daemon/core/token.js';
+import { mintSecret, mintSecretOf, SECRET_PREFIXES, type SecretKind } from '../../daemon/core/token.js';
 import { canary, secretsIn } from '../support/canaries.js';
 import { daemonForSuite, MANAGEMENT_TOKEN, recordingLog, startDaemon } from '../support/daemon.js';
 import { inspect, inspectFiles, leaksOf } from '../support/leaks.js';
@@ -236,6 +236,35 @@ describe('I: secrets', () => {
         });
         expect(leaks).to.deep.equal([]);
       });
+    }
+
+    for (const kind of Object.keys(SECRET_PREFIXES) as SecretKind[]) {
+      const secret = mintSecretOf(kind);
+      const sent: [what: string, status: number, method: string, path: string, body?: object][] = [
+        [
+          'the name of a project',
+          400,
+          'POST',
+          '/manage/projects',
+          { name: `of ${secret}`, api_key: canary('upstream') },
+        ],
+        ['the name of an operator', 400, 'POST', '/manage/operators', { name: `of${secret}`, role: 'viewer' }],
+        ['a model', 400, 'POST', '/manage/operators', { name: 'x', role: 'viewer', ceilings: { models: [secret] } }],
+        ['a log-in', 403, 'POST', '/manage/sessions', { token: secret }],
+        ['a search', 400, 'GET', `/manage/tokens?q=x+${secret}`],
+        ['a path', 404, 'GET', `/manage/operators/${secret}`],
+        ['a lookup', 404, 'POST', '/manage/tokens/lookup', { token: secret }],
+      ];
+      for (const [what, status, method, path, body] of sent) {
+        it(`I01 the secret of a ${kind} in ${what} is in no output, record or file`, async () => {
+          const headers = { 'x-request-id': `of-${secret}`, 'x-llmp-user': secret };
+          const leaks = await leaksWith(async () => {
+            const answer = await daemon.manage(method, path, body, headers);
+            expect(answer.status, JSON.stringify(answer.body)).to.equal(status);
+          });
+          expect(leaks).to.deep.equal([]);
+        });
+      }
     }
 
     it('I01 a token in the reason of a change is masked in the record', async () => {

@@ -210,7 +210,7 @@ for (const { name, without, instances } of FRONTS) {
       expect({ status: large.status, code: large.json.code }).to.deep.equal({ status: 413, code: 'body_too_large' });
     });
 
-    it('clients reach every default prefix and /token/self, and nothing beside them', async () => {
+    it('clients reach every default prefix, /token/self and /token/exchange, and nothing beside them', async () => {
       for (const target of [
         '/v1/models',
         '/v1beta/models',
@@ -222,9 +222,12 @@ for (const { name, without, instances } of FRONTS) {
         const answer = await ask(front.url, head(`GET ${target}`, null));
         expect([answer.status, answer.json.code], target).to.deep.equal([401, 'unauthorized']);
       }
+      const exchange = await ask(front.url, head('GET /token/exchange', null));
+      expect([exchange.status, exchange.json.code]).to.deep.equal([405, 'method_not_allowed']);
       for (const target of [
         '/token',
         '/token/',
+        '/token/exchange/',
         '/token/self/',
         '/token/selfish',
         '/a/token/self',

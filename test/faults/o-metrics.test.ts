@@ -34,6 +34,7 @@ function metricsAlone(): Metrics {
     audit: () => ({ status: 'ok', records: 0, failures: 0, usesDropped: 0 }),
     shed: () => 0,
     dropped: () => 0,
+    exchanges: {},
     clusterSyncAgeMs: null,
   });
 }

@@ -202,6 +202,47 @@ describe('SIGHUP', function () {
   });
 });
 
+describe('SIGHUP, for the roles of people', function () {
+  this.timeout(60_000);
+
+  it('reads their file again; a wrong one changes nothing, and is logged with its row', async () => {
+    const dir = temporaryFolder();
+    const OIDC_ROLES = join(dir, 'roles.json');
+    const write = (...roles: string[]) => {
+      writeFileSync(OIDC_ROLES, JSON.stringify(roles.map((role) => ({ match: { groups: role }, role }))));
+    };
+    write('viewer');
+    const daemon = await spawnDaemon({
+      MANAGEMENT_TOKEN,
+      SHUTDOWN_DELAY: '0',
+      DATABASE_URL: join(dir, 'llmp.db'),
+      OIDC_ISSUER: 'http://127.0.0.1:9',
+      OIDC_CLIENT_ID: 'llmp',
+      OIDC_CLIENT_SECRET: canary('password'),
+      OIDC_ROLES,
+      PUBLIC_URL: 'https://llmp.example.com',
+    });
+    const hangUp = async (message: string) => {
+      const seen = daemon.logged.length;
+      daemon.child.kill('SIGHUP');
+      const record = () =>
+        daemon.logged
+          .slice(seen)
+          .map((line) => JSON.parse(line) as Record<string, unknown>)
+          .find((it) => it.message === message);
+      await eventually(message, record);
+      return record();
+    };
+    write('viewer', 'root');
+    expect(await hangUp('settings not reloaded')).to.deep.include({
+      problems: [`OIDC_ROLES: ${OIDC_ROLES}, row 2: role must be one of viewer, auditor, issuer, operator, admin`],
+    });
+    write('viewer', 'admin');
+    expect(await hangUp('roles read')).to.include({ rows: 2 });
+    await daemon.kill();
+  });
+});
+
 describe('a daemon on a terminal', function () {
   this.timeout(60_000);
 

@@ -1,15 +1,15 @@
 /**
- * Secrets that can be recognised wherever they appear. Every secret of a test is made here or is a withering token, so one search finds
- * them all, including those of future tests.
+ * Secrets that can be recognised wherever they appear. Every secret of a test is made here, or is one of a token, an operator or a session, so
+ * one search finds them all, including those of future tests.
  */
 import { randomBytes } from 'node:crypto';
+import { SECRET_PREFIXES, type SecretKind } from '../../daemon/core/token.js';
 
 /** What a secret is for. `client`: anything that a client sends besides a withering token, such as a cookie. */
 export const KINDS = ['upstream', 'management', 'encryption', 'password', 'client', 'dispatcher'] as const;
 export type Kind = (typeof KINDS)[number];
 
 const CANARY = '-canary-';
-const TOKEN = 'sk-wt-';
 
 /** A new secret. It does not begin with `sk-`: the log masks those, which would hide that the secret got there. */
 export const canary = (kind: Kind): string => `${kind}${CANARY}${randomBytes(8).toString('hex')}`;
@@ -20,7 +20,7 @@ export const canaryEncryptionKey = (): string =>
 
 export interface Found {
   /** `unknown` if it is encoded. */
-  kind: Kind | 'token' | 'unknown';
+  kind: Kind | SecretKind | 'unknown';
   /** Enough to recognise it and its encoding; not the secret itself. */
   shown: string;
 }
@@ -28,7 +28,8 @@ export interface Found {
 /** A mark in one encoding, and the characters that follow it in a secret. */
 interface Mark {
   text: string;
-  isToken: boolean;
+  /** Of secrets that the daemon has made; null for canaries. */
+  of: SecretKind | null;
   writing: string;
   rest: RegExp;
 }
@@ -36,7 +37,7 @@ interface Mark {
 const HEX = '[0-9a-fA-F]{2}';
 
 /** @param least the number of characters after the mark from which it counts as a secret. Fewer, such as a hint, may be displayed. */
-function marksOf(text: string, character: string, least: number): Mark[] {
+function marksOf(text: string, character: string, least: number, of: SecretKind | null = null): Mark[] {
   const each = (write: (hex: string) => string) =>
     Array.from(text, (it) => write(Buffer.from(it).toString('hex'))).join('');
   const percent = each((hex) => `%${hex}`);
@@ -44,7 +45,7 @@ function marksOf(text: string, character: string, least: number): Mark[] {
   const rest = (one: string, count = least) => new RegExp(`${one}{${count}}`, 'y');
   const mark = (writing: string, written: string, its: RegExp): Mark => ({
     text: written,
-    isToken: text === TOKEN,
+    of,
     writing,
     rest: its,
   });
@@ -70,7 +71,12 @@ const inBase64 = (text: string) =>
       .slice(Math.ceil((before * 8) / 6), Math.floor(((before + text.length) * 8) / 6)),
   );
 
-const MARKS = [...marksOf(CANARY, '[0-9a-f]', 6), ...marksOf(TOKEN, '[0-9A-Za-z]', 12)];
+const MARKS = [
+  ...marksOf(CANARY, '[0-9a-f]', 6),
+  ...Object.entries(SECRET_PREFIXES).flatMap(([kind, prefix]) =>
+    marksOf(prefix, '[0-9A-Za-z]', 12, kind as SecretKind),
+  ),
+];
 
 /** Any mark at all. Nearly all texts have none, and this is twenty times as fast as a search for each of them. */
 const ANY_MARK = new RegExp(MARKS.map(({ text }) => text.replaceAll('\\', '\\\\')).join('|'));
@@ -96,9 +102,9 @@ export function secretsIn(text: string | Uint8Array): Found[] {
   });
 }
 
-function describe({ text, isToken, writing }: Mark, readable: string, at: number): Found {
+function describe({ text, of, writing }: Mark, readable: string, at: number): Found {
   const rest = readable.slice(at + text.length, at + text.length + 4);
-  if (isToken) return { kind: 'token', shown: `${text}${rest}… (${writing})` };
+  if (of) return { kind: of, shown: `${text}${rest}… (${writing})` };
   const kind = KINDS.find((it) => readable.endsWith(it, at)) ?? 'unknown';
   return { kind, shown: `${kind === 'unknown' ? '' : kind}${text}${rest}… (${writing})` };
 }

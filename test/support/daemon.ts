@@ -11,6 +11,7 @@ import type { WireProject, WireToken, WireTokenCreated } from '../../daemon/api/
 import { type ComposeOptions, type Daemon, startDaemon as compose } from '../../daemon/compose.js';
 import type { RequestEnded } from '../../daemon/core/events.js';
 import type { Log } from '../../daemon/core/ports.js';
+import { readRoleMapping } from '../../daemon/oidc/role-mapping.js';
 import { readPriceFile } from '../../daemon/process/price-lists.js';
 import { DATABASE_TIMEOUTS, type DatabaseTimeouts } from '../../daemon/store/sql/database.js';
 import { createLog } from '../../daemon/process/log.js';
@@ -121,6 +122,7 @@ export async function startDaemon({
     settings,
     reloadable,
     priceFile: readPriceFile(reloadable.pricesFile),
+    roleMapping: readRoleMapping(reloadable.oidcRoles, settings.oidcIssuer),
     log,
     clock,
     databaseTimeouts,

@@ -66,7 +66,7 @@ export function resolved<Value extends object>(value: Value | Ref): Value {
 }
 
 /** What the description says in words: about paths that it does not have, and methods that its paths do not have. */
-const ELSEWHERE = [400, 401, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503];
+const ELSEWHERE = [400, 401, 403, 404, 405, 408, 413, 415, 417, 429, 431, 500, 503];
 
 /** @throws if the response is not described, or does not match its description. Paths outside of /manage are ignored. */
 export function expectDescribed(method: string, target: string, answer: TestResponse): void {

@@ -175,6 +175,8 @@ export function aWireToken(fields: Partial<WireToken> = {}): WireToken {
     created_at,
     spent: nothingSpent(created_at),
     last_used_at: null,
+    issued_by: null,
+    issued_by_name: null,
     obfuscated: OBFUSCATED,
     ...NO_POLICIES,
     ...fields,

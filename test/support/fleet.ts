@@ -273,6 +273,27 @@ export class Fleet {
     return patiently(() => this.#database.select<Row>(sql, bind));
   }
 
+  /**
+   * Holds locks in the database. @param sql a SELECT that locks rows.
+   * @returns a function that releases them.
+   */
+  async lock(sql: string): Promise<() => Promise<void>> {
+    let release: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    let isLocked: () => void = () => undefined;
+    const locked = new Promise<void>((resolve) => (isLocked = resolve));
+    const holding = this.#database.transact(async (tx) => {
+      await tx.select(sql);
+      isLocked();
+      await released;
+    });
+    await Promise.race([locked, holding]);
+    return () => {
+      release();
+      return holding;
+    };
+  }
+
   async counted(tokenId: string): Promise<TokenCounts> {
     const [row] = await this.select<Record<'request_count' | 'reserved' | 'leased', number | string>>(
       `SELECT request_count, reserved,

@@ -12,10 +12,11 @@ export class Follower<T> {
   /** Resolves when the response has begun: from then on it receives events. Rejects if the stream fails before. */
   readonly opened: Promise<void>;
 
-  constructor(server: string, open: Open<T>, lastEventId?: string) {
+  /** @param secret of an operator, in place of the management token. */
+  constructor(server: string, open: Open<T>, lastEventId?: string, secret = MANAGEMENT_TOKEN) {
     const client = new ManagementClient({
       server,
-      managementToken: MANAGEMENT_TOKEN,
+      managementToken: secret,
       frontEnd: 'tui',
       timeoutMs: 10_000,
       fetch,

@@ -30,13 +30,25 @@ interface Exemption {
 /** Where secrets are allowed. The scan has no other exceptions than a line here, or `permit` in a test. */
 const EXEMPTIONS: readonly Exemption[] = [
   { sink: /^response to POST \/manage\/tokens$/, secrets: ['token'], because: 'the one response that shows a token' },
+  { sink: /^response to POST \/token\/exchange$/, secrets: ['token'], because: 'the same for a JWT' },
+  { sink: /^response to POST \/manage\/operators$/, secrets: ['operator'], because: 'the one that shows an operator' },
+  {
+    sink: /^response to POST \/manage\/login\/device\/finish$/,
+    secrets: ['session'],
+    because: 'the same for a session',
+  },
+  {
+    sink: /^stdout of llmp (?:manage )?operator create$/,
+    secrets: ['operator'],
+    because: 'the same on a command line',
+  },
   {
     sink: /^response to GET (?:\/\w+)?\/tokens\/[\w-]+\/secret$/,
     secrets: ['token'],
     because: 'the one page that shows a token',
   },
   {
-    sink: /^stdout of llmp (?:manage )?token (?:generate|print)$/,
+    sink: /^stdout of llmp (?:manage )?token (?:generate|print|exchange)$/,
     secrets: ['token'],
     because: 'the same for an operator',
   },
@@ -53,6 +65,8 @@ const EXEMPTIONS: readonly Exemption[] = [
     secrets: ['token'],
     because: 'where `token generate --out` is to put it',
   },
+  { sink: /^file [\w.-]+\.session$/, secrets: ['session'], because: 'where `llmp login` stores it' },
+  { sink: /^file (?:[\w.-]+-)?secret$/, secrets: ['operator'], because: 'where an operator is created to put it' },
   { sink: /^file [^ ]*\.key$/, secrets: ['encryption', 'unknown'], because: 'the key file beside a database' },
 ];
 

@@ -14,6 +14,7 @@ import { DatabaseError } from 'sequelize';
 import type { Pass } from '../../daemon/core/account.js';
 import { Admission } from '../../daemon/core/admission.js';
 import { SYSTEM_CALLER } from '../../daemon/core/audit.js';
+import { EVERYTHING } from '../../daemon/core/authority.js';
 import { ClusterSync } from '../../daemon/core/cluster-sync.js';
 import type { Log, Notification, Notifications } from '../../daemon/core/ports.js';
 import { DATABASE_WAIT_MS } from '../../daemon/core/timing.js';
@@ -576,7 +577,9 @@ class World {
     const token = this.#anyToken();
     const ends = (pass: Pass) => pass.tokenId === token.id;
     return this.#change(token, ends, ({ registry }, isActive) =>
-      isActive ? registry.reactivateToken(token.id, SYSTEM_CALLER) : registry.revokeToken(token.id, SYSTEM_CALLER),
+      isActive
+        ? registry.reactivateToken(token.id, SYSTEM_CALLER, EVERYTHING)
+        : registry.revokeToken(token.id, SYSTEM_CALLER, EVERYTHING),
     );
   }
 
@@ -584,7 +587,7 @@ class World {
     return this.#change(
       this.#project,
       () => true,
-      ({ registry }, isActive) => registry.updateProject(this.#projectId, { isActive }, SYSTEM_CALLER),
+      ({ registry }, isActive) => registry.updateProject(this.#projectId, { isActive }, SYSTEM_CALLER, EVERYTHING),
     );
   }
 

@@ -214,7 +214,7 @@ describe(`what the terminal UI says${WITHOUT_TMUX}`, function () {
         await eventually('the rates of the last minute are those of the daemon', async () => {
           await terminal.press('C-r');
           const { requests } = await stage.manage<WireStatus>('GET', '/manage/status');
-          const rates = `req ${rate(requests.per_second)}/s  failures ${rate(requests.errors_per_second)}/s`;
+          const rates = `req ${rate(requests!.per_second)}/s  failures ${rate(requests!.errors_per_second)}/s`;
           return (await terminal.screen()).includes(rates);
         });
         const { incidents } = await stage.manage<WireIncidents>('GET', '/manage/incidents');

@@ -190,7 +190,7 @@ export class Operator {
   }
   /** Keys in the footer. */
   get footer(): string[] {
-    return bindingsOn(keyScopeOf(this.state))
+    return bindingsOn(keyScopeOf(this.state), this.state)
       .filter(({ footer }) => footer !== undefined)
       .map(({ keys: [first = ''] }) => first);
   }

@@ -8,13 +8,16 @@ import type {
   WireAuditRecord,
   WireCache,
   WireEvent,
+  WireOperator,
   WireIncident,
   WireProject,
   WireProjectCheck,
+  WireSelf,
   WireStatus,
   WireToken,
   WireTop,
   WireTopRow,
+  WireTrust,
 } from '../../daemon/api/contract.js';
 import type {
   Action,
@@ -28,6 +31,8 @@ import type {
   UndoRequest,
   DataRequest,
 } from '../../tui/state/exchange.js';
+import { operatorExample, trustExample } from '../../daemon/api/schemas/access.js';
+import type { Role } from '../../daemon/api/vocabulary.js';
 import { Secret } from '../../tui/state/secret.js';
 import { aTop, aTopRow, aWireProject, aWireToken } from '../support/factories.js';
 
@@ -59,6 +64,45 @@ const notFound = (message: string): Failure => ({ ...REFUSED, status: 404, code:
 
 /** Long enough to be recognised in any output. */
 export const SECRET = 'sk-wt-THISisTHEsecretTHATnobodyMAYsee0123456789abcdefgh';
+
+export const OPERATOR_SECRET = 'sk-op-THISisTHEsecretTHATnobodyMAYsee0123456789abcdefgh';
+
+/** The holder of the management token. */
+export const ROOT: WireSelf = {
+  actor: 'management',
+  name: null,
+  role: null,
+  projects: null,
+  ceilings: null,
+  expires_at: null,
+};
+
+/** Somebody with a role. */
+export const self = (role: Role, more: Partial<WireSelf> = {}): WireSelf => ({
+  ...ROOT,
+  actor: 'operator:ana',
+  name: 'ana',
+  role,
+  ...more,
+});
+
+export const operator = (name: string, more: Partial<WireOperator> = {}): WireOperator => ({
+  ...operatorExample,
+  id: `operator-${name}`,
+  name,
+  projects: null,
+  ceilings: null,
+  created_at: at(-HOUR_MS),
+  updated_at: at(-HOUR_MS),
+  ...more,
+});
+
+export const trust = (name: string, more: Partial<WireTrust> = {}): WireTrust => ({
+  ...trustExample,
+  id: `trust-${name}`,
+  name,
+  ...more,
+});
 
 export const project = (name: string, more: Partial<WireProject> = {}): WireProject =>
   aWireProject({ id: `project-${name}`, name, created_at: at(-HOUR_MS), ...more });
@@ -146,6 +190,10 @@ export class SimulatedDaemon {
   eventPages = 0;
   contexts: ContextSummary[] = [];
   statusFields: Partial<WireStatus> = {};
+  /** Who is logged in. */
+  self: WireSelf = ROOT;
+  operators: WireOperator[] = [];
+  trusts: WireTrust[] = [];
   incidents: WireIncident[] = [];
   /** Models that projects have used, by the project's ID. */
   models: Record<string, readonly string[]> = {};
@@ -200,6 +248,12 @@ export class SimulatedDaemon {
 
   #answerTo(request: DataRequest): DataOf<DataRequest['of']> {
     switch (request.of) {
+      case 'self':
+        return this.self;
+      case 'operators':
+        return this.operators;
+      case 'trusts':
+        return this.trusts;
       case 'status':
         return { ...STATUS, ...this.statusFields };
       case 'incidents':
@@ -345,7 +399,7 @@ export class SimulatedDaemon {
         const { project_id = template?.project_id ?? 'project-web', name = template?.name ?? null } = change.body;
         const made = token(this.tokens.length, { project_id, name });
         this.tokens.push(made);
-        return { ...nothing, created: { token: made, secret: new Secret(SECRET) } };
+        return { ...nothing, created: { of: { is: 'token', token: made }, secret: new Secret(SECRET) } };
       }
       case 'update-token':
         this.tokens = this.tokens.map((it) => (it.id === change.token.id ? { ...it, ...change.body } : it));
@@ -364,6 +418,19 @@ export class SimulatedDaemon {
         const changed = Object.fromEntries(Object.entries(change.body).filter(([, value]) => value !== undefined));
         this.projects = this.projects.map((it) => (it.id === change.project.id ? { ...it, ...changed } : it));
         return { ...nothing, ...(change.key?.isToCheck && { keyCheck: this.keyCheck }) };
+      }
+      case 'create-operator': {
+        const made = operator(change.body.name, { role: change.body.role });
+        this.operators.push(made);
+        return { ...nothing, created: { of: { is: 'operator', operator: made }, secret: new Secret(OPERATOR_SECRET) } };
+      }
+      case 'activate-operator':
+      case 'deactivate-operator': {
+        const isActive = change.what === 'activate-operator';
+        this.operators = this.operators.map((it) =>
+          it.id === change.operator.id ? { ...it, is_active: isActive } : it,
+        );
+        return { ...nothing, ...(!isActive && { revoked: 2 }) };
       }
       case 'undo':
         return this.#undo(change);

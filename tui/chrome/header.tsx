@@ -4,7 +4,7 @@ import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
 import { Ends, GAP } from '../parts/drawing.js';
 import { isRole, type Role } from '../parts/roles.js';
-import { joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
+import { cut, joined, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { projectName } from '../state/projects.js';
 import { filterOf } from '../state/navigation.js';
 import { nameOf } from '../state/changes.js';
@@ -35,7 +35,7 @@ function connection({ connection: it, isPaused, nowMs }: State): Strip {
   );
 }
 
-/** On a narrow screen the address is dropped first, then the name `llmp`, but never the mark of a protected context. */
+/** On a narrow screen the address is dropped first, then the name `llmp`, but never the mark of a protected context or who is logged in. */
 function fitting(state: State, room: number): Strip {
   const { target } = state;
   const name = strip(text('llmp', 'strong'));
@@ -51,10 +51,12 @@ function fitting(state: State, room: number): Strip {
   );
   const server = strip(text(target.server, 'faint'));
   const trail = breadcrumb(state);
+  const [who, whoShort] = [whoShown(state, WHO_COLUMNS), whoShown(state, SHORT_WHO_COLUMNS)];
   const tries = [
-    [name, where, server, trail],
-    [name, where, trail],
-    [where, trail],
+    [name, where, who, server, trail],
+    [name, where, who, trail],
+    [where, who, trail],
+    [where, whoShort, trail],
   ].map((parts) =>
     strip(
       ' ',
@@ -64,7 +66,18 @@ function fitting(state: State, room: number): Strip {
       ),
     ),
   );
-  return tries.find((line) => widthOf(line) <= room) ?? tries.at(where.length > 0 ? -1 : -2) ?? [];
+  const hasPlace = where.length > 0 || who.length > 0;
+  return tries.find((line) => widthOf(line) <= room) ?? (hasPlace ? tries.at(-1) : tries.at(1)) ?? [];
+}
+
+/** The most for the name of who is logged in. */
+const WHO_COLUMNS = 30;
+const SHORT_WHO_COLUMNS = 10;
+
+/** The name and the role of who is logged in; nothing for the holder of the management token. */
+function whoShown({ self }: State, columns: number): Strip {
+  if (self?.role == null) return [];
+  return strip(cut(strip(text(self.name ?? self.actor, 'accent')), columns), text(` (${self.role})`, 'faint'));
 }
 
 const contextRole = (color: string | null): Role => (color !== null && isRole(color) ? color : 'strong');
@@ -84,6 +97,9 @@ function breadcrumb(state: State): Strip {
 function nameOfView(state: State, view: View): string {
   if (!('id' in view)) return view.screen;
   if (view.screen === 'project') return projectName(state, view.id) ?? view.id.slice(0, 8);
+  const { operators, trusts } = state.access;
+  if (view.screen === 'operator') return operators?.find(({ id }) => id === view.id)?.name ?? view.id.slice(0, 8);
+  if (view.screen === 'trust') return trusts?.find(({ id }) => id === view.id)?.name ?? view.id.slice(0, 8);
   const token = state.token?.token;
   return token?.id === view.id ? nameOf(token) : view.id.slice(0, 8);
 }

@@ -7,9 +7,10 @@ import { Ends, GAP } from '../parts/drawing.js';
 import { clockTime } from '../parts/figures.js';
 import type { Role } from '../parts/roles.js';
 import { cut, type Piece, strip, type Strip, text, widthOf } from '../parts/strip.js';
-import { SKEW_WARNING_MS } from '../state/connection.js';
+import { hasSessionEnded, SKEW_WARNING_MS, whyDenied } from '../state/connection.js';
 import { nextReversal, UNDO_AT_ONCE_MS } from '../state/undo.js';
 import type { Prompt } from '../state/layers.js';
+import { may } from '../state/permitted.js';
 import { isStoppable, layer, type Message, type State, view } from '../state/state.js';
 
 const TONES: Record<Message['tone'], Role> = { good: 'good', plain: 'plain', bad: 'bad' };
@@ -72,15 +73,19 @@ function banner(state: State): Strip | null {
         columns,
       );
     case 'denied':
-      return strip(
-        text('! the management token was refused', 'bad'),
-        ` · ${keyOf(state, 'global.refresh')} retries${age}`,
-      );
+      return strip(text(`! ${whyDenied(state)}`, 'bad'), ` · ${afterDenied(state)}`, hasSessionEnded(state) ? '' : age);
     case 'connecting':
       return strip(`connecting to ${target.server} …`);
     case 'live':
       return null;
   }
+}
+
+/** What the operator can do. A new session has a secret of its own, which is read from the context. */
+function afterDenied(state: State): string {
+  const key = keyOf(state, 'global.refresh');
+  if (!hasSessionEnded(state)) return `${key} retries`;
+  return state.target.context === null ? 'run `llmp login`, and start again' : `run \`llmp login\`, then press ${key}`;
 }
 
 /** On a narrow screen the reason is cut, not the times. */
@@ -96,7 +101,7 @@ function skew({ connection: { skewMs } }: State): Strip {
 /** What `u` undoes, for as long as it does so without a question. */
 function undo(state: State, gap: string): Strip {
   // There the key undoes what is under the cursor.
-  if (view(state).screen === 'audit') return [];
+  if (view(state).screen === 'audit' || !may(state, 'undoBatch')) return [];
   const last = nextReversal(state, 'undo');
   const leftMs = last ? last.madeMs + UNDO_AT_ONCE_MS - state.nowMs : 0;
   if (leftMs <= 0) return [];
@@ -117,7 +122,7 @@ function progress({ words, done, of }: NonNullable<State['progress']>, isStoppab
 
 function traffic({ overview: { status }, connection: { is }, size }: State): Strip {
   // Leave the room for the error.
-  if (!status || is !== 'live') return [];
+  if (!status?.requests || is !== 'live') return [];
   const { per_second: perSecond, errors_per_second: errors } = status.requests;
   return strip(
     text('req ', 'faint'),

@@ -4,7 +4,7 @@ import { exact } from '../../daemon/api/formats.js';
 import { cut, inRole, strip, type Strip, text, widthOf } from '../parts/strip.js';
 import { problems } from '../state/overview.js';
 import { countOf as viewCountOf, shownView, tabbedViews } from '../state/saved-views.js';
-import { filterOf } from '../state/navigation.js';
+import { filterOf, tabsOf } from '../state/navigation.js';
 import type { SavedView } from '../state/saved.js';
 import { type State, TABS, type Tab, view } from '../state/state.js';
 
@@ -78,10 +78,10 @@ function* shortenedTabs(state: State): Generator<readonly TabEntry[]> {
 function tabsAs(state: State, how: 'counted' | 'named' | 'numbered'): TabEntry[] {
   const shown = state.views[0]?.screen;
   const isView = shownView(state) !== undefined;
-  return TABS.map((tab, at) => {
+  return tabsOf(state).map((tab) => {
     const isShown = tab === shown && !isView;
     const name = how !== 'numbered' || isShown ? ` ${LABELS[tab]}` : '';
-    const words = `${at + 1}${name}`;
+    const words = `${TABS.indexOf(tab) + 1}${name}`;
     const count = how === 'counted' ? countOf(state, tab) : '';
     const line = strip(
       text(` ${words} `, isShown ? 'current' : 'plain'),

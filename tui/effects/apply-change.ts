@@ -1,7 +1,12 @@
 /** Applies changes: one function per kind of change, on the management API. */
 import { ifProjectAsShown, ifTokenAsShown, type ShownProject, type ShownToken } from '../../daemon/api/if-shown.js';
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
-import type { WireBatchUndone, WireProjectChanged, WireTokenCreated } from '../../daemon/api/contract.js';
+import type {
+  WireBatchUndone,
+  WireOperatorCreated,
+  WireProjectChanged,
+  WireTokenCreated,
+} from '../../daemon/api/contract.js';
 import type { ChangeRequest, Named, NewKey, ChangeResult, UndoRequest } from '../state/exchange.js';
 import { Secret } from '../state/secret.js';
 import type { ChangeOptions } from './change-options.js';
@@ -44,6 +49,16 @@ export async function applyChange(changing: ChangeOptions, change: ChangeRequest
       return { ...nothing, done: (await client.revokeTokensOf(change.project.id)).revoked_count };
     case 'purge':
       return { ...nothing, done: (await client.purgeCache(change.body)).purged_count };
+    case 'create-operator':
+      return { ...nothing, done: 1, created: operatorWithHidden(await client.createOperator(change.body)) };
+    case 'activate-operator':
+      await client.updateOperator(change.operator.id, { is_active: true });
+      return { ...nothing, done: 1 };
+    case 'deactivate-operator': {
+      const query = change.keepsTokens ? { keep_tokens: 'true' } : {};
+      const { revoked_count: revoked } = await client.deactivateOperator(change.operator.id, query);
+      return { ...nothing, done: 1, revoked };
+    }
     case 'undo':
       return undone(changing, change);
   }
@@ -86,7 +101,11 @@ async function storedKey(
 }
 
 function withHidden({ token: secret, ...token }: WireTokenCreated): NonNullable<ChangeResult['created']> {
-  return { token, secret: new Secret(secret) };
+  return { of: { is: 'token', token }, secret: new Secret(secret) };
+}
+
+function operatorWithHidden({ secret, ...operator }: WireOperatorCreated): NonNullable<ChangeResult['created']> {
+  return { of: { is: 'operator', operator }, secret: new Secret(secret) };
 }
 
 /** The daemon undoes a large batch in several parts. */

@@ -1,7 +1,7 @@
 /** Loads data: one function per kind of data request, on the management API. */
 import type { ManagementClient, Page } from '../../daemon/api/client.js';
 import { USED_SINCE, usedModels } from '../../console/columns/policy-fields.js';
-import type { WireProject, WireToken } from '../../daemon/api/contract.js';
+import type { WireToken } from '../../daemon/api/contract.js';
 import { loadProjectChanges } from '../../daemon/api/audit-history.js';
 import { loadTokenHistory } from '../../daemon/api/audit-history.js';
 import { tokensOfSecret, tokensShownAs } from '../../daemon/api/tokens-of-secret.js';
@@ -30,6 +30,7 @@ type Loaders = {
 };
 
 const LOADERS: Loaders = {
+  self: ({ client, signal }) => client.self(signal),
   status: ({ client, signal }) => client.status(signal),
   incidents: ({ client, signal }) => client.incidents(signal),
   lastHour: ({ client, signal }, { query }) => client.top(query, signal),
@@ -41,7 +42,7 @@ const LOADERS: Loaders = {
   tokensOfSecret: ({ client, signal }, { by }) =>
     'shown' in by ? tokensShownAs(client, by.shown, signal) : tokensOfSecret(client, by.secret.reveal(), signal),
   allTokens: allTokens,
-  projects: allProjects,
+  projects: ({ client, signal }) => allOf((query) => client.projects(query, signal)),
   models: async ({ client, signal }, { project }) =>
     usedModels(await client.usage({ by: 'model', project_id: project, since: USED_SINCE }, signal)),
   usage: ({ client, signal }, { query }) => client.usage(query, signal),
@@ -53,6 +54,8 @@ const LOADERS: Loaders = {
   top: ({ client, signal }, { query }) => client.top(query, signal),
   projectCheck: ({ client, signal }, { project }) => client.checkProject(project.id, signal),
   cache: ({ client, signal }) => client.cache(signal),
+  operators: ({ client, signal }) => allOf((query) => client.operators(query, signal)),
+  trusts: ({ client, signal }) => allOf((query) => client.trusts(query, signal)),
   purgeable: async ({ client, signal }, { body }) =>
     (await client.purgeCache({ ...body, dry_run: true }, signal)).purged_count,
   viewCount: async ({ client, signal }, { query }) => (await client.tokens(query, signal)).total,
@@ -66,13 +69,10 @@ export async function load(source: DataSource, request: DataRequest): Promise<Da
   return { request, data } as DataResponse;
 }
 
-async function allProjects({ client, signal }: DataSource): Promise<WireProject[]> {
-  const all: WireProject[] = [];
+async function allOf<T>(read: (query: { limit: string; cursor?: string }) => Promise<Page<T>>): Promise<T[]> {
+  const all: T[] = [];
   for (let cursor: string | null = null; ;) {
-    const page: Page<WireProject> = await client.projects(
-      { limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) },
-      signal,
-    );
+    const page: Page<T> = await read({ limit: LARGEST_PAGE, ...(cursor !== null && { cursor }) });
     all.push(...page.items);
     cursor = page.next;
     if (cursor === null) return all;

@@ -338,7 +338,7 @@ function failureFrom(error: unknown, server: string): RequestFailure {
       kind: 'refused',
       status,
       code,
-      message: status === 401 ? 'the management token was refused' : message,
+      message: status === 401 && code !== 'session_ended' ? 'the management token was refused' : message,
       retryAfterMs,
     };
   }

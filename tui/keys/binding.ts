@@ -1,5 +1,6 @@
 /** Key bindings, as data. The reducer runs them; footer, help, command line and manual list them. */
 import type { Layer } from '../state/layers.js';
+import { type Deed, may } from '../state/permitted.js';
 import { layer, withLayer, withMessage } from '../state/state.js';
 import type { CustomKeys, Screen, State, Transition } from '../state/state.js';
 
@@ -25,6 +26,8 @@ export interface Binding {
   footer?: number;
   /** The footer shows the key at any width. */
   isAlwaysShown?: boolean;
+  /** What it does in the management API: it is offered only to callers who may do that. Unset: it is offered to all. */
+  needs?: Deed;
   /** Why the key has no effect now; null: it works. */
   whyDisabled?(state: State): string | null;
   /** Whether help leaves it out now, because another line says the same. */
@@ -38,6 +41,10 @@ export interface Binding {
 export interface NamedBinding extends Binding {
   action: string;
 }
+
+/** Whether the caller may do what the binding does. */
+export const isOffered = ({ needs }: { needs?: Deed }, state: Pick<State, 'self'>): boolean =>
+  needs === undefined || may(state, needs);
 
 /** Names the bindings of a group for the keys file. */
 export const named = (group: string, bindings: readonly Binding[]): readonly NamedBinding[] =>

@@ -7,6 +7,7 @@ import {
   act,
   type Binding,
   changeLayer,
+  isOffered,
   keyShown,
   named,
   type NamedBinding,
@@ -23,7 +24,7 @@ const isChoice = (top: Layer | undefined): top is ChoiceLayer => top?.kind === '
 function keysOfScreen(state: State): readonly NamedBinding[] {
   const { screen } = view(state);
   return withCustomKeys(SCREEN_BINDINGS, state.customKeys).filter(
-    (binding) => binding.on.includes(screen) && !binding.isUnlisted?.(state),
+    (binding) => binding.on.includes(screen) && isOffered(binding, state) && !binding.isUnlisted?.(state),
   );
 }
 

@@ -3,10 +3,11 @@ import { EXIT } from '../../console/failure.js';
 import { listCommand } from '../../console/query/command.js';
 import * as commandLine from '../state/command-line.js';
 import { openChoice } from '../state/columns.js';
-import { tryAgain } from '../state/connection.js';
+import { hasSessionEnded, tryAgain } from '../state/connection.js';
 import { applied, screenOf } from '../state/filtering.js';
 import { movedBy, movedTo, page } from '../state/moving.js';
 import * as navigation from '../state/navigation.js';
+import { deedOf } from '../state/permitted.js';
 import { refreshed } from '../state/refreshing.js';
 import {
   bulkActivity,
@@ -16,6 +17,7 @@ import {
   type Screen,
   type State,
   type Transition,
+  ACCESS_LISTS,
   SCREENS,
   TABS,
   view,
@@ -45,7 +47,7 @@ const ANYWHERE: readonly KeyScope[] = [
   'notice',
 ];
 const LISTS: readonly Screen[] = ['tokens', 'projects', 'audit', 'events', 'top'];
-const SCROLLED: readonly Screen[] = [...LISTS, ...DETAIL_SCREENS, 'overview'];
+const SCROLLED: readonly Screen[] = [...LISTS, ...ACCESS_LISTS, ...DETAIL_SCREENS, 'overview'];
 
 export const MOVING_BINDINGS = named('lists', [
   { keys: ['j', 'down'], on: SCROLLED, label: 'down', meaning: 'move down', run: (state) => movedBy(state, 1) },
@@ -85,6 +87,7 @@ const tabs: readonly Binding[] = TABS.map((tab, at) => ({
   on: SCREENS,
   label: tab,
   meaning: `go to screen ${at + 1}, ${tab}`,
+  needs: deedOf(tab),
   run: (state: State) => refreshed(navigation.toTab(state, tab)),
 }));
 
@@ -134,6 +137,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
     on: SCREENS.filter((screen) => screen !== 'audit'), // There it undoes what is under the cursor.
     label: 'undo',
     meaning: 'undo the last change, or the one before it; asks first after 30 seconds',
+    needs: 'undoBatch',
     whyDisabled: (state) => (undo.nextReversal(state, 'undo') ? whyNoChange(state) : undo.NOTHING_TO.undo),
     run: (state) => undo.revert(state, 'undo'),
   },
@@ -142,6 +146,7 @@ export const EVERYWHERE_BINDINGS = named('global', [
     on: SCREENS,
     label: 'redo',
     meaning: 'redo what was undone',
+    needs: 'undoBatch',
     whyDisabled: (state) => (undo.nextReversal(state, 'redo') ? whyNoChange(state) : undo.NOTHING_TO.redo),
     run: (state) => undo.revert(state, 'redo'),
   },
@@ -180,8 +185,8 @@ export const EVERYWHERE_BINDINGS = named('global', [
     keys: ['ctrl+r', 'f5'],
     on: SCREENS,
     label: 'refresh',
-    meaning: 'refresh now; also retries a refused management token',
-    run: (state) => refreshed(tryAgain(state)),
+    meaning: 'refresh now; also retries what was refused, after a log-in',
+    run: (state) => retried(state),
   },
   {
     keys: ['ctrl+l'],
@@ -239,6 +244,13 @@ function paused(state: State): Transition {
   return next.isPaused
     ? [withMessage(next, `Paused; ${keyOf(state, 'global.pause')} resumes`)]
     : refreshed(withMessage(next, 'Resumed'));
+}
+
+/** After the end of a session, the context may have the secret of another one. */
+function retried(state: State): Transition {
+  const { context } = state.target;
+  if (hasSessionEnded(state) && context !== null) return navigation.toContext(state, context);
+  return refreshed(tryAgain(state));
 }
 
 const canGoBack = (state: State) => hasOpenDetail(state) || state.views.length > 1;

@@ -7,8 +7,9 @@ import { underCursor } from '../state/feed.js';
 import { isLoading, memberRequests, toggled } from '../state/feeds.js';
 import { applied } from '../state/filtering.js';
 import * as navigation from '../state/navigation.js';
+import { deedOf, mayShow, whyNotPermitted } from '../state/permitted.js';
 import { refreshed } from '../state/refreshing.js';
-import { andThen, loads, type State, type Transition, view, whyNoChange } from '../state/state.js';
+import { andThen, loads, type State, type Transition, view, whyNoChange, withMessage } from '../state/state.js';
 import * as token from '../state/token.js';
 import * as undo from '../state/undo.js';
 import { firstOf, named } from './binding.js';
@@ -40,6 +41,7 @@ export const FEED_BINDINGS = named('logs', [
     on: ['audit'],
     label: 'undo it',
     meaning: 'undo the change under the cursor, or all changes of its batch; asks first',
+    needs: 'undoBatch',
     footer: 3,
     whyDisabled: firstOf(nothingHere, whyNotUndoable, whyNoChange),
     run(state) {
@@ -87,8 +89,14 @@ function openRequest({ events: { opened } }: State) {
   return opened?.kind === REQUEST_EVENT_KIND ? opened : null;
 }
 
+/** Why what has no other screen than its events has none for the caller; null: it has. */
+export const whyNoEvents = (state: State): string | null =>
+  mayShow(state, 'events') ? null : 'It has only events, which your role may not read';
+
 /** Shows the events that match a filter, above the current view. Details of another event that are still open are closed. */
 export function showEvents(state: State, filter: string): Transition {
+  const why = whyNotPermitted(state, deedOf('events'));
+  if (why !== null) return [withMessage(state, why, 'bad')];
   const { events } = state;
   const above = navigation.opened(
     { ...state, events: { ...events, opened: null, isFollowing: true } },

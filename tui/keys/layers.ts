@@ -168,7 +168,7 @@ const ofReveal: readonly Binding[] = [
     label: 'write to file',
     meaning: 'write the secret to a new file that only you can read',
     footer: 3,
-    run: changeLayer('reveal', (top) => ({ ...top, path: lineOf('token.txt'), problem: null })),
+    run: changeLayer('reveal', (top) => ({ ...top, path: lineOf(`${top.of.is}.txt`), problem: null })),
   },
   {
     keys: ['enter'],

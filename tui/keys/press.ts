@@ -8,8 +8,9 @@ import { edited, inserted, isTextKey, type Line } from '../state/line.js';
 import { isTooSmall } from '../state/rows.js';
 import { searched, searchIn } from '../state/secret-search.js';
 import type { ContextChoice, Layer } from '../state/layers.js';
-import { andThen, layer, type State, type Transition, view, withLayer } from '../state/state.js';
-import { act, firstKeyOf, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
+import { whyNotPermitted } from '../state/permitted.js';
+import { andThen, layer, type State, type Transition, view, withLayer, withMessage } from '../state/state.js';
+import { act, firstKeyOf, isOffered, type KeyScope, type NamedBinding, withCustomKeys } from './binding.js';
 import { CHOICE_BINDINGS } from './choosing.js';
 import { COLUMN_BINDINGS } from './columns.js';
 import { COMMAND_LINE_BINDINGS } from './command-line/bindings.js';
@@ -25,16 +26,21 @@ export const BINDINGS: readonly NamedBinding[] = [
   ...SCREEN_BINDINGS,
 ];
 
-/** The bindings of a scope, with the keys of the operator's keys file. */
+/** The bindings of a scope that are offered to the caller, with the keys of the operator's keys file. */
 export const bindingsOn = (
   scope: KeyScope,
-  { customKeys }: Pick<State, 'customKeys'> = NO_CUSTOM_KEYS,
-): readonly NamedBinding[] => withCustomKeys(BINDINGS, customKeys).filter(({ on }) => on.includes(scope));
+  { customKeys, self = null }: Pick<State, 'customKeys'> & Partial<Pick<State, 'self'>> = NO_CUSTOM_KEYS,
+): readonly NamedBinding[] =>
+  withCustomKeys(BINDINGS, customKeys).filter((binding) => binding.on.includes(scope) && isOffered(binding, { self }));
 
 const NO_CUSTOM_KEYS = { customKeys: new Map<string, readonly string[]>() };
 
 /** The key of an action, such as `tokens.revoke`, as shown to the operator. */
 export const keyOf = (state: Pick<State, 'customKeys' | 'look'>, action: string) => firstKeyOf(BINDINGS, action, state);
+
+/** Whether the action is offered to the caller, so that a screen may name its key. */
+export const offers = (state: Pick<State, 'self'>, action: string): boolean =>
+  BINDINGS.some((binding) => binding.action === action && isOffered(binding, state));
 
 /** The scope that receives the keys now. */
 export function keyScopeOf(state: State): KeyScope {
@@ -87,10 +93,21 @@ function pressedInScope(state: State, pressed: string): Transition | undefined {
   if (binding && top?.kind === 'contexts' && top.all === null && !binding.closesLayer)
     return queued(state, top, pressed);
   if (binding) return act(state, binding);
-  if (!top || isWaiting) return undefined;
+  if (!top) return refusedKey(state, pressed);
+  if (isWaiting) return undefined;
   if (top.kind !== 'dialog') return withLine(state, top, (line) => edited(line, pressed));
   const next = typed(top, pressed);
   return next && forms.changed(state, next);
+}
+
+/** An operator who knows the key of an action that is not offered learns why. */
+function refusedKey(state: State, pressed: string): Transition | undefined {
+  const scope = keyScopeOf(state);
+  const binding = withCustomKeys(BINDINGS, state.customKeys).find(
+    ({ on, keys }) => on.includes(scope) && keys.includes(pressed),
+  );
+  if (binding?.needs === undefined) return undefined;
+  return [withMessage(state, whyNotPermitted(state, binding.needs) ?? '', 'bad')];
 }
 
 const MAX_QUEUED_KEYS = 32;

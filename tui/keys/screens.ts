@@ -2,9 +2,10 @@
 import * as forms from '../state/forms.js';
 import * as overview from '../state/overview.js';
 import { whyNoChange } from '../state/state.js';
-import { named, type NamedBinding } from './binding.js';
+import { ACCESS_BINDINGS } from './access.js';
+import { firstOf, named, type NamedBinding } from './binding.js';
 import { EVERYWHERE_BINDINGS, MOVING_BINDINGS } from './everywhere.js';
-import { FEED_BINDINGS, showEvents } from './feeds.js';
+import { FEED_BINDINGS, showEvents, whyNoEvents } from './feeds.js';
 import { PROJECT_BINDINGS } from './projects.js';
 import { TOKEN_BINDINGS } from './tokens.js';
 import { TOP_BINDINGS } from './top.js';
@@ -17,7 +18,9 @@ const OVERVIEW_BINDINGS = named('overview', [
     label: 'open',
     meaning: 'open what the selected row names: a token, a project, events or the tokens in a state',
     footer: 1,
-    whyDisabled: overview.whyNotOpened,
+    whyDisabled: firstOf(overview.whyNotOpened, (state) =>
+      overview.eventsOfSelected(state) === null ? null : whyNoEvents(state),
+    ),
     run: (state) => {
       const filter = overview.eventsOfSelected(state);
       return filter === null ? overview.openSelected(state) : showEvents(state, filter);
@@ -31,6 +34,7 @@ const CACHE_BINDINGS = named('cache', [
     on: ['cache'],
     label: 'purge',
     meaning: 'remove cached responses, after showing how many',
+    needs: 'purgeCache',
     footer: 1,
     whyDisabled: (state) =>
       state.cache.cache?.backend === 'off' ? 'The cache is off (HTTP_CACHE_ENABLED)' : whyNoChange(state),
@@ -45,6 +49,7 @@ export const SCREEN_BINDINGS: readonly NamedBinding[] = [
   ...FEED_BINDINGS,
   ...CACHE_BINDINGS,
   ...TOP_BINDINGS,
+  ...ACCESS_BINDINGS,
   ...MOVING_BINDINGS,
   ...VIEW_BINDINGS,
   ...EVERYWHERE_BINDINGS,

@@ -68,6 +68,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'revoke',
     meaning: 'revoke it, or the marked tokens; asks first',
+    needs: 'revokeToken',
     footer: 2,
     whyDisabled: firstOf(whyNoChange, noToken),
     run: (state) => changing.revoke(state, targetTokens(state)),
@@ -77,6 +78,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'reactivate',
     meaning: 'reactivate it, or the marked tokens; asks first for several',
+    needs: 'changeToken',
     footer: 6.5,
     whyDisabled: firstOf(whyNoChange, noToken),
     run: (state) => changing.reactivate(state, targetTokens(state), firstKeyOf(TOKEN_BINDINGS, ISSUE_AGAIN, state)),
@@ -86,6 +88,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token', 'overview'],
     label: 'new',
     meaning: 'issue a new token',
+    needs: 'createToken',
     footer: 4,
     whyDisabled: whyNoChange,
     run: (state) => forms.newToken(state, targetProject(state)),
@@ -96,6 +99,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     label: 'issue again',
     meaning:
       'issue a new token with the same project, name, cap and lifetime; the secrets of marked tokens go to a file; asks first',
+    needs: 'createToken',
     footer: 3,
     whyDisabled: firstOf(whyNoChange, noToken, notLikeToken),
     run(state) {
@@ -109,6 +113,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'limits',
     meaning: 'change what it may use, and how fast',
+    needs: 'changeToken',
     whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
     run(state) {
       const [it] = targetTokens(state);
@@ -120,6 +125,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'budget',
     meaning: 'change what it may spend',
+    needs: 'changeToken',
     footer: 8.7,
     whyDisabled: firstOf(whyNoChange, noToken, notOneToken),
     run(state) {
@@ -165,6 +171,7 @@ export const TOKEN_BINDINGS = named('tokens', [
     on: ['tokens', 'token'],
     label: 'live events',
     meaning: 'show its requests and changes as they occur',
+    needs: 'listEvents',
     whyDisabled: (state) => (shownTokenId(state) === null ? noRow(state) : null),
     run(state) {
       const id = shownTokenId(state);

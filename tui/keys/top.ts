@@ -1,6 +1,7 @@
 /** Keys of the Top screen. */
 import { listCommand } from '../../console/query/command.js';
 import { quotedValue } from '../../console/query/terms.js';
+import { isOfModels } from '../../daemon/api/top-words.js';
 import { MODEL_PART_PATTERN, type TopDimension } from '../../daemon/api/vocabulary.js';
 import { filterOfProject } from '../state/filtering.js';
 import * as project from '../state/project.js';
@@ -9,7 +10,7 @@ import type { State, TopItem, Transition } from '../state/state.js';
 import * as token from '../state/token.js';
 import * as tops from '../state/top.js';
 import { type Binding, named, step } from './binding.js';
-import { showEvents } from './feeds.js';
+import { showEvents, whyNoEvents } from './feeds.js';
 
 function noRow(state: State): string | null {
   if (tops.underCursor(state)) return null;
@@ -43,7 +44,8 @@ export const TOP_BINDINGS = named('top', [
     label: 'open',
     meaning: 'show the token, the project, or the events of the model',
     footer: 1,
-    whyDisabled: (state) => (isLoading(state) ? null : noRow(state)),
+    whyDisabled: (state) =>
+      (isOfModels(state.top.by) ? whyNoEvents(state) : null) ?? (isLoading(state) ? null : noRow(state)),
     run: (state) => (isLoading(state) ? [{ ...state, top: { ...state.top, isOpening: true } }] : onRow(opened)(state)),
   },
   rowsBy('token', 't', 'tokens', 'show tokens', 2),
@@ -72,6 +74,7 @@ export const TOP_BINDINGS = named('top', [
     on: ['top'],
     label: 'live events',
     meaning: 'show the requests of the row as they occur',
+    needs: 'listEvents',
     whyDisabled: noRow,
     run: onRow((state, row) => showEvents(state, eventsOf(state, row))),
   },

@@ -1,7 +1,7 @@
 /** Keys of the saved views, which have tabs after those of the screens. */
 import { refreshed } from '../state/refreshing.js';
 import type { SavedView } from '../state/saved.js';
-import { openView, shownView, tabbedViews } from '../state/saved-views.js';
+import { openView, shownView, tabbedViews, viewsOf } from '../state/saved-views.js';
 import { andThen, SCREENS, type State, type Transition } from '../state/state.js';
 import { type Binding, named } from './binding.js';
 
@@ -15,14 +15,14 @@ export function shown(state: State, view: SavedView | undefined): Transition {
 
 /** The next view, in a circle; from a list that is no view, the first or the last one. */
 function viewBy(state: State, by: 1 | -1): SavedView | undefined {
-  const { views } = state.saved;
+  const views = viewsOf(state);
   const at = views.findIndex((view) => view === shownView(state));
   if (at === -1) return by === 1 ? views[0] : views.at(-1);
   return views[(at + by + views.length) % views.length];
 }
 
-const whyNoView = ({ saved }: State) =>
-  saved.views.length === 0 ? 'There are no saved views yet; :save NAME stores the current list' : null;
+const whyNoView = (state: State) =>
+  viewsOf(state).length === 0 ? 'There are no saved views yet; :save NAME stores the current list' : null;
 
 export const VIEW_BINDINGS = named('views', [
   ...VIEW_KEYS.map((key, at): Binding => ({
@@ -50,7 +50,7 @@ export const VIEW_BINDINGS = named('views', [
     on: SCREENS,
     label: 'previous view',
     meaning: 'show the previous saved view',
-    isUnlisted: ({ saved }) => saved.views.length === 0,
+    isUnlisted: (state) => viewsOf(state).length === 0,
     whyDisabled: whyNoView,
     run: (state) => shown(state, viewBy(state, -1)),
   },

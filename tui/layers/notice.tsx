@@ -7,11 +7,17 @@ import { AROUND, Panel } from './panel.js';
 
 const COLUMNS = 96;
 
-export function NoticePanel({ state, notice: { title, sentences, scrolled } }: { state: State; notice: Notice }) {
+export function NoticePanel({
+  state,
+  notice: { title, sentences, isPlain, scrolled },
+}: {
+  state: State;
+  notice: Notice;
+}) {
   const area = areaOf(state);
   const columns = Math.min(COLUMNS, area.columns - AROUND);
   const parts = sentences.map((sentence) =>
-    wrapped(sentence, columns - 2).map((line, at) => strip(text(at === 0 ? '! ' : '  ', 'warning'), line)),
+    wrapped(sentence, columns - 2).map((line, at) => strip(!isPlain && text(at === 0 ? '! ' : '  ', 'warning'), line)),
   );
   const lines = parts.flat();
   const shown = Math.max(1, area.rows - 2);

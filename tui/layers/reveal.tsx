@@ -1,4 +1,4 @@
-/** The dialog with the secret of a new token, which is masked until it is revealed. */
+/** The dialog with the secret of a new token or operator, which is masked until it is revealed. */
 import { relativeTime } from '../../daemon/api/formats.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import { keyShown } from '../keys/binding.js';
@@ -14,7 +14,8 @@ import { daemonNow, type State } from '../state/state.js';
 import { AROUND, Panel } from './panel.js';
 
 const COLUMNS = 66;
-const PREFIX = 'sk-wt-';
+/** What every secret begins with: its kind. */
+const PREFIX_LENGTH = 'sk-wt-'.length;
 
 export function RevealPanel({ state, reveal }: { state: State; reveal: Reveal }) {
   const area = areaOf(state);
@@ -24,13 +25,15 @@ export function RevealPanel({ state, reveal }: { state: State; reveal: Reveal })
   const left = Math.max(1, area.rows - EDGES - secret.length - 1);
   // On a low screen the parts with the highest rank are dropped first.
   const parts = [
-    { rank: 4, lines: [about(state, reveal)] },
+    { rank: 4, lines: [about(state, reveal.of)] },
     { rank: 0, lines: secret },
     ...(reveal.path === null ? keys(state, room) : writing(reveal.path, room)),
     { rank: 1, lines: noticeLines(reveal, room).slice(0, left) },
   ].filter(({ lines }) => lines.length > 0);
   const lines = fitting(parts, area.rows - EDGES);
-  const title = strip(text('Token created · shown once', 'title'));
+  const title = strip(
+    text(reveal.of.is === 'token' ? 'Token created · shown once' : 'Operator created · shown once', 'title'),
+  );
   return <Panel title={title} lines={lines} columns={room} role="warning" />;
 }
 
@@ -52,7 +55,9 @@ function fitting(parts: readonly RevealPart[], rows: number): Strip[] {
   return left.flatMap(({ lines }) => lines);
 }
 
-function about(state: State, { token }: Reveal): Strip {
+function about(state: State, of: Reveal['of']): Strip {
+  if (of.is === 'operator') return strip(text(of.operator.name, 'strong'), `, ${of.operator.role}`);
+  const { token } = of;
   const project = projectName(state, token.project_id) ?? shortId(token.project_id);
   const most = token.max_requests === 0 ? 'unlimited requests' : `${count(token.max_requests)} requests`;
   const until = relativeTime(token.expires_at, daemonNow(state));
@@ -61,7 +66,9 @@ function about(state: State, { token }: Reveal): Strip {
 
 /** The whole secret, on as many lines as needed: it must never be cut. */
 function secretLines({ secret, isShown }: Reveal, columns: number): string[] {
-  const whole = isShown ? secret.reveal() : PREFIX + '•'.repeat(Math.max(0, secret.length - PREFIX.length));
+  const whole = isShown
+    ? secret.reveal()
+    : secret.reveal().slice(0, PREFIX_LENGTH) + '•'.repeat(Math.max(0, secret.length - PREFIX_LENGTH));
   const lines = Math.ceil(whole.length / columns);
   return Array.from({ length: lines }, (_, row) => whole.slice(row * columns, (row + 1) * columns));
 }

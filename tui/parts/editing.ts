@@ -20,6 +20,6 @@ export function edited(
   return fitted(slice(line, from, from + columns), columns);
 }
 
-/** Masks the secret of a token that was typed or pasted, but not what is shown of one, such as `sk-wt-4esc…Jgwc`. The length stays the same, so that the caret is right. */
+/** Masks the secret of a token, an operator or a session that was typed or pasted, but not what is shown of one, such as `sk-wt-4esc…Jgwc`. The length stays the same, so that the caret is right. */
 const withoutSecret = (line: string) =>
-  line.replace(/sk-wt-[\w-]{5,}/gi, (secret) => secret.slice(0, 6) + '•'.repeat(secret.length - 6));
+  line.replace(/sk-(?:wt|op|ss)-[\w-]{5,}/gi, (secret) => secret.slice(0, 6) + '•'.repeat(secret.length - 6));

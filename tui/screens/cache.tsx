@@ -8,6 +8,7 @@ import { percent } from '../parts/figures.js';
 import { Drawing } from '../parts/drawing.js';
 import { key } from '../parts/list.js';
 import { Pane } from '../parts/pane.js';
+import { mayAsk, seesAllProjects } from '../state/permitted.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import type { State } from '../state/state.js';
 import { loadingText } from './tokens.js';
@@ -20,7 +21,10 @@ export function CacheScreen({ state }: { state: State }) {
         flexGrow={1}
         marginTop={1}
         marginLeft={2}
-        draw={(columns) => (cache ? linesOf(state, cache, columns) : [strip(loadingText(state))])}
+        draw={(columns) => [
+          ...(cache ? linesOf(cache, columns) : [strip(withoutFigures(state))]),
+          ...(cache?.backend === 'off' ? [] : purgeLines(state)),
+        ]}
       />
     </Pane>
   );
@@ -29,7 +33,11 @@ export function CacheScreen({ state }: { state: State }) {
 const NAME_COLUMNS = 8;
 const BAR_COLUMNS = 40;
 
-function linesOf(state: State, { backend, entries, bytes: size, hits, misses }: WireCache, columns: number): Strip[] {
+/** What is shown in place of the figures, which are of all projects. */
+const withoutFigures = (state: State): string =>
+  mayAsk(state, { of: 'cache' }) ? loadingText(state) : 'What it holds is shown to those who may see all projects.';
+
+function linesOf({ backend, entries, bytes: size, hits, misses }: WireCache, columns: number): Strip[] {
   if (backend === 'off') {
     return [
       fact('backend', strip(text('○ ', 'faint'), 'off'), NAME_COLUMNS),
@@ -49,8 +57,14 @@ function linesOf(state: State, { backend, entries, bytes: size, hits, misses }: 
     fact('entries', strip(text(exact(entries), 'strong'), `, ${bytes(size)}`), NAME_COLUMNS),
     fact('hits', strip(bar(share, width, 'good'), `  ${percent(share)}`), NAME_COLUMNS),
     fact('', `${exact(hits)} of ${exact(asked)} cacheable requests`, NAME_COLUMNS),
-    [],
-    strip(key(keyOf(state, 'cache.purge')), ' purges one URL, one project, or everything.'),
-    strip('  You see how many responses it removes before you confirm.'),
   ];
 }
+
+const purgeLines = (state: State): Strip[] => [
+  [],
+  strip(
+    key(keyOf(state, 'cache.purge')),
+    seesAllProjects(state) ? ' purges one URL, one project, or everything.' : ' purges one project.',
+  ),
+  strip('  You see how many responses it removes before you confirm.'),
+];

@@ -11,6 +11,7 @@ import { dateTime, milliseconds } from '../parts/figures.js';
 import { key } from '../parts/list.js';
 import type { Role } from '../parts/roles.js';
 import { strip, type Strip, text, wrapped } from '../parts/strip.js';
+import { whyDenied } from '../state/connection.js';
 import type { State } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
 import { FeedPane } from './feed.js';
@@ -125,7 +126,7 @@ function nothing(state: State): (string | Strip)[] {
     isPaused,
   } = state;
   if (is === 'offline') return ['Not receiving events: the daemon is not responding.'];
-  if (is === 'denied') return ['Not receiving events: the management token was refused.'];
+  if (is === 'denied') return [`Not receiving events: ${whyDenied(state)}.`];
   if (isPaused) return [strip('Paused: ', key(keyOf(state, 'global.pause')), ' resumes.')];
   if (events.search !== null) return ['Searching …'];
   if (events.filter === '') return ['No events yet.', 'Requests appear when they complete.'];

@@ -266,8 +266,10 @@ function healthLines(state: State, status: WireStatus): Strip[] {
       strip(
         signs[bus.status],
         bus.kind,
-        bus.kind !== 'off' && `, ${exact(bus.buffered)} buffered, `,
-        bus.kind !== 'off' && text(`${exact(bus.dropped)} dropped`, bus.dropped > 0 ? 'warning' : 'plain'),
+        bus.buffered !== null && bus.kind !== 'off' && `, ${exact(bus.buffered)} buffered, `,
+        bus.dropped !== null &&
+          bus.kind !== 'off' &&
+          text(`${exact(bus.dropped)} dropped`, bus.dropped > 0 ? 'warning' : 'plain'),
         bus.lag !== null && `, lag ${exact(bus.lag)}`,
       ),
       FACT_COLUMNS,
@@ -276,8 +278,8 @@ function healthLines(state: State, status: WireStatus): Strip[] {
       'audit',
       strip(
         signs[audit.status],
-        `${exact(audit.records)} records, `,
-        text(`${exact(audit.failures)} failures`, audit.failures > 0 ? 'bad' : 'plain'),
+        audit.records === null ? audit.status : `${exact(audit.records)} records, `,
+        audit.failures !== null && text(`${exact(audit.failures)} failures`, audit.failures > 0 ? 'bad' : 'plain'),
       ),
       FACT_COLUMNS,
     ),
@@ -329,13 +331,17 @@ function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean
     maxRows: 12,
     rank: 1,
     lines(columns, rows) {
-      const now = strip(
-        text(rate(requests.per_second), 'strong'),
-        ' requests/s  ',
-        text(`${rate(requests.errors_per_second)} failures/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
-        `  ${exact(requests.in_flight)} in flight`,
-      );
-      if (!lastHour) return [now];
+      const now = requests
+        ? [
+            strip(
+              text(rate(requests.per_second), 'strong'),
+              ' requests/s  ',
+              text(`${rate(requests.errors_per_second)} failures/s`, requests.errors_per_second > 0 ? 'bad' : 'plain'),
+              `  ${exact(requests.in_flight)} in flight`,
+            ),
+          ]
+        : [];
+      if (!lastHour) return now;
       const { total } = lastHour;
       const done = strip(text(exact(total.requests), 'strong'), ' in the hour');
       const role = total.errors > 0 ? 'bad' : 'plain';
@@ -345,7 +351,7 @@ function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean
         ? [strip(done, '  ', text(failed, role))]
         : [done, ...wrapped(failed, columns).map((line) => strip(text(line, role)))];
       const steps = total.history.map((count, at) => ({ requests: count, errors: total.error_history[at] ?? 0 }));
-      return [now, ...sums, ...stepChart(steps, ['1 h ago', 'now'], columns, rows - 1 - sums.length)];
+      return [...now, ...sums, ...stepChart(steps, ['1 h ago', 'now'], columns, rows - now.length - sums.length)];
     },
   };
 }

@@ -13,6 +13,7 @@ import { fitted, strip, type Strip, text } from '../parts/strip.js';
 import { problemsOf } from '../state/overview.js';
 import { busiestRows, linesAboveChanges, target } from '../state/project.js';
 import { detailColumns } from '../state/record-rows.js';
+import { mayShow } from '../state/permitted.js';
 import { areaOf, isLow } from '../state/rows.js';
 import { daemonNow, type ProjectDetail, type State } from '../state/state.js';
 import { hourChart, hoursOf, totals } from './hours.js';
@@ -48,7 +49,7 @@ function linesOf(state: State, detail: ProjectDetail, project: WireProject, colu
     [],
     ...used(state, detail, columns),
     [],
-    strip(text('Changes', 'title'), text('  newest first', 'faint')),
+    ...(mayShow(state, 'audit') ? [strip(text('Changes', 'title'), text('  newest first', 'faint'))] : []),
   ];
   // Exactly the number of lines that scrolling relies on.
   const fixed = Array.from({ length: linesAboveChanges(state) }, (_, row) => above[row] ?? []);
@@ -164,6 +165,7 @@ function used(state: State, { usage }: ProjectDetail, columns: number): Strip[] 
 }
 
 function changes(state: State, { changes: records }: ProjectDetail, columns: number): Strip[] {
+  if (!mayShow(state, 'audit')) return [];
   if (!records) return [strip(text('…', 'faint'))];
   if (records.length === 0) return [strip(text('No records.', 'faint'))];
   return records.flatMap((record) => recordLines(record, daemonNow(state), columns, subjectOf(record)));

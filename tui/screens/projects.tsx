@@ -1,6 +1,6 @@
 /** The projects screen. */
 import { PROJECT_COLUMNS } from '../../console/columns/projects.js';
-import { keyOf } from '../keys/press.js';
+import { keyOf, offers } from '../keys/press.js';
 import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { listRows } from '../state/rows.js';
@@ -29,8 +29,6 @@ function nothing(state: State): (string | Strip)[] {
       strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
     ];
   }
-  return [
-    'No projects yet.',
-    strip(key(keyOf(state, 'projects.new')), ' creates the first one; every token belongs to a project.'),
-  ];
+  const first = strip(key(keyOf(state, 'projects.new')), ' creates the first one; every token belongs to a project.');
+  return ['No projects yet.', ...(offers(state, 'projects.new') ? [first] : [])];
 }

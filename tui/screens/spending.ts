@@ -1,6 +1,6 @@
 /** Two lines on the screen of a token or project: its budget, and what it has spent. */
 import { budgetParts, NEARLY_SPENT, partShown, type Spender, spentShown } from '../../console/columns/policies.js';
-import { keyOf } from '../keys/press.js';
+import { keyOf, offers } from '../keys/press.js';
 import { bar } from '../parts/charts.js';
 import { fact } from '../parts/columns.js';
 import { strip, type Strip, text, widthOf } from '../parts/strip.js';
@@ -18,11 +18,13 @@ interface Place {
 }
 
 export function spendingLines(state: State, spender: Spender, { columns, nameColumns, action }: Place): Strip[] {
-  const budget = budgetStrip(spender, columns - nameColumns - 1) ?? noBudget(keyOf(state, action));
+  const budget =
+    budgetStrip(spender, columns - nameColumns - 1) ?? noBudget(offers(state, action) ? keyOf(state, action) : null);
   return [fact('budget', budget, nameColumns), fact('spent', spentShown(spender), nameColumns)];
 }
 
-const noBudget = (key: string) => strip('none', text(`  ${key} sets one`, 'faint'));
+/** @param key null if the caller may not set one. */
+const noBudget = (key: string | null) => strip('none', key !== null && text(`  ${key} sets one`, 'faint'));
 
 /** A bar and the figures of the unit with the largest share spent, the mode, and the figures of the other unit if there is room. Null without a budget. */
 function budgetStrip(spender: Spender, room: number): Strip | null {

@@ -10,6 +10,7 @@ import { dateTime, percent } from '../parts/figures.js';
 import { EmptyPane, ScrolledPane } from '../parts/pane.js';
 import { strip, type Strip, text } from '../parts/strip.js';
 import { nameOf } from '../state/changes.js';
+import { mayShow } from '../state/permitted.js';
 import { areaOf, isLow } from '../state/rows.js';
 import { daemonNow, type State, type TokenDetail } from '../state/state.js';
 import { problemsOf } from '../state/overview.js';
@@ -46,7 +47,7 @@ function linesOf(state: State, known: TokenDetail, token: WireToken, columns: nu
     [],
     ...used(state, known, columns),
     [],
-    strip(text('History', 'title'), text('  newest first', 'faint')),
+    ...(mayShow(state, 'audit') ? [strip(text('History', 'title'), text('  newest first', 'faint'))] : []),
   ];
   // Exactly the number of lines that scrolling relies on.
   const fixed = Array.from({ length: linesAboveHistory(state) }, (_, row) => above[row] ?? []);
@@ -81,7 +82,7 @@ function summary(state: State, { isGone }: TokenDetail, token: WireToken, column
           NAME_COLUMNS,
         ),
     ...spendingLines(state, token, { columns, nameColumns: NAME_COLUMNS, action: 'tokens.budget' }),
-    fact('now', lastMinute(state), NAME_COLUMNS),
+    ...(mayShow(state, 'events') ? [fact('now', lastMinute(state), NAME_COLUMNS)] : []),
     fact(
       'hits',
       answered === 0 ? '–' : `${exact(hits)} served from the cache (${percent(hits / answered)})`,
@@ -136,6 +137,7 @@ function used(state: State, { usage }: TokenDetail, columns: number): Strip[] {
 }
 
 function records(state: State, { history }: TokenDetail, token: WireToken, columns: number): Strip[] {
+  if (!mayShow(state, 'audit')) return [];
   if (!history) return [strip(text('…', 'faint'))];
   const { changes, lastUse, isTruncated } = history;
   if (changes.length === 0 && lastUse === null) return [strip(text('No records.', 'faint'))];

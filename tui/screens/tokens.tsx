@@ -1,10 +1,11 @@
 /** The tokens screen. */
 import { TOKEN_COLUMNS } from '../../console/columns/tokens.js';
 import type { WireToken } from '../../daemon/api/contract.js';
-import { keyOf } from '../keys/press.js';
+import { keyOf, offers } from '../keys/press.js';
 import type { ListColumn } from '../parts/columns.js';
 import { key, List } from '../parts/list.js';
 import { strip, type Strip, text } from '../parts/strip.js';
+import { whyDenied } from '../state/connection.js';
 import { listRows } from '../state/rows.js';
 import type { State, TokensState } from '../state/state.js';
 import { shownColumns, WIDE_COLUMNS } from './chosen-columns.js';
@@ -50,11 +51,13 @@ function nothing(state: State): (string | Strip)[] {
       strip(key('esc'), ' shows all, ', key(keyOf(state, 'global.filter')), ' changes the filter.'),
     ];
   }
-  return ['No tokens yet.', strip(key(keyOf(state, 'tokens.new')), ' issues the first one.')];
+  const first = strip(key(keyOf(state, 'tokens.new')), ' issues the first one.');
+  return ['No tokens yet.', ...(offers(state, 'tokens.new') ? [first] : [])];
 }
 
 /** The text shown until the data is loaded. */
-export function loadingText({ connection: { is } }: State): string {
+export function loadingText(state: State): string {
+  const { is } = state.connection;
   if (is === 'offline') return 'No data yet: the daemon is unreachable.';
-  return is === 'denied' ? 'No data yet: the management token was refused.' : '…';
+  return is === 'denied' ? `No data yet: ${whyDenied(state)}.` : '…';
 }

@@ -1,8 +1,11 @@
 /** The result of a change: the message and the remaining marks. */
+import { POLICY_FIELDS } from '../../console/columns/policy-fields.js';
+import { TOKEN_TERMS } from '../../console/columns/tokens.js';
 import { KEY_CHECK_SENTENCES } from '../../daemon/api/checked-key.js';
 import { skippedSentences } from '../../daemon/api/undone.js';
 import { counted, exact } from '../../daemon/api/formats.js';
 import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
+import type { Ceilings } from '../../daemon/api/vocabulary.js';
 import { isOfPolicies, nameOf, policyVerb } from './changes.js';
 import { refused } from './dialog.js';
 import type { ChangeRequest, ChangeResult, Failure, Named, UndoRequest } from './exchange.js';
@@ -53,12 +56,28 @@ const KEY_PROBLEMS = new Map<string, { field: Label; words: string }>(
   } satisfies Partial<Record<ProblemCode, { field: Label; words: string }>>),
 );
 
+const BEYOND_CEILING: ProblemCode = 'beyond_ceiling';
+
+/** Where a form has what a ceiling is for. */
+const OF_CEILINGS: Partial<Record<string, Label>> = {
+  hours: 'Expires in',
+  requests: TOKEN_TERMS.max_requests.label,
+  models: POLICY_FIELDS.models.label,
+  routes: POLICY_FIELDS.routes.label,
+  limits: POLICY_FIELDS.requests_per_minute.label,
+  budget: POLICY_FIELDS.budget_usd.label,
+} satisfies Partial<Record<keyof Ceilings, Label>>;
+
+/** The field of the ceiling that the daemon names. */
+const ceilingField = ({ code, message }: Failure): Label | null =>
+  code === BEYOND_CEILING ? (OF_CEILINGS[/ceiling (\w+)/.exec(message)?.[1] ?? ''] ?? null) : null;
+
 /** The change failed. Its form is shown again with the values that were entered. */
 export function changeFailed(before: State, change: ChangeRequest, failure: Failure): State {
   const { state, it } = withoutPending(before, change);
   const next = { ...state, undoHistory: historyAfterFailure(state, it?.reversal ?? null) };
   const { field, words } = KEY_PROBLEMS.get(failure.code) ?? {
-    field: failure.code === 'file_not_created' ? ('File' as const) : null,
+    field: failure.code === 'file_not_created' ? ('File' as const) : ceilingField(failure),
     words: `${failure.message}; ${isUnknown(failure) ? 'the result is unknown' : 'nothing was changed'}`,
   };
   const dialog = layer(next);
@@ -98,6 +117,9 @@ const DONE: Record<ChangeRequest['what'], string> = {
   'update-project': 'Changed',
   'revoke-all': 'Revoked',
   purge: 'Purged',
+  'create-operator': 'Created operator',
+  'activate-operator': 'Activated operator',
+  'deactivate-operator': 'Deactivated operator',
   undo: 'Undone',
 };
 
@@ -131,7 +153,7 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       return `${word} ${counted(done, 'token')} again${left > 0 ? `; ${left.toLocaleString('en')} not issued` : ''}.`;
     }
     case 'create-token':
-      return `${word} ${outcome.created?.token.name ?? 'a token'}.`;
+      return `${word} ${outcome.created?.of.is === 'token' ? (outcome.created.of.token.name ?? 'a token') : 'a token'}.`;
     case 'update-token':
       return `${word} what ${nameOf(change.token)} ${policyVerb(change.body)}.`;
     case 'create-project':
@@ -142,6 +164,12 @@ function resultMessage(change: ChangeRequest, outcome: ChangeResult): string {
       return `${word} ${counted(done, 'token')} of ${nameOf(change.project)}.`;
     case 'purge':
       return `${word} ${counted(done, 'cached response')}.`;
+    case 'create-operator':
+      return `${word} ${change.body.name}.`;
+    case 'activate-operator':
+      return `${word} ${nameOf(change.operator)}.`;
+    case 'deactivate-operator':
+      return `${word} ${nameOf(change.operator)}. Revoked ${counted(outcome.revoked ?? 0, 'token')}.`;
     case 'undo':
       return undoMessage(change, outcome);
   }

@@ -12,6 +12,7 @@ import type { ChangeRequest, Named, Reversal } from './exchange.js';
 import type { Dialog, DialogItem, Field } from './layers.js';
 import { lineOf } from './line.js';
 import { above } from './navigation.js';
+import { OF_CHANGES, whyNotPermitted } from './permitted.js';
 import { daemonNow, withMessage, type State, type Transition, type PendingChange, whyNoChange } from './state.js';
 
 /** From this number of tokens on, the operator must type a confirmation. */
@@ -123,7 +124,7 @@ export function send(
   reason: string | null,
   { form = null, reversal = null }: Partial<PendingChange> = {},
 ): Transition {
-  const why = whyNoChange(state);
+  const why = whyNotPermitted(state, OF_CHANGES[change.what]) ?? whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
   const pendingChanges = [...state.pendingChanges, { change, form, reversal, sentMs: state.nowMs }];
   return [
@@ -153,7 +154,7 @@ interface Confirmation {
 export function confirm(state: State, asked: Confirmation): Transition {
   const { change, title, action, tokens = [], notes, typed, fields: own = [] } = asked;
   const { reason = '', reversal = null, focus = 'cancel' } = asked;
-  const why = whyNoChange(state);
+  const why = whyNotPermitted(state, OF_CHANGES[change.what]) ?? whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
   const needsTyping = tokens.length >= TYPED_FROM || state.target.isProtected;
   const word = typed !== undefined ? typed : needsTyping ? wordToType(state, tokens) : null;

@@ -24,6 +24,19 @@ export const NOT_CONNECTED: ConnectionState = {
   skewMs: null,
 };
 
+const SESSION_ENDED: ProblemCode = 'session_ended';
+
+/** Whether the caller's session has ended: only another log-in helps. */
+export const hasSessionEnded = ({ connection: { is, failure } }: State): boolean =>
+  is === 'denied' && failure?.code === SESSION_ENDED;
+
+/** What was refused, while the connection is `denied`. */
+export function whyDenied(state: State): string {
+  if (hasSessionEnded(state)) return 'the session has ended';
+  const { self } = state;
+  return self?.name == null ? 'the management token was refused' : `the secret of ${self.name} was refused`;
+}
+
 /** A refused management token is not sent again until the operator retries: repeated attempts would look like an attack. */
 export const mayRequest = ({ connection }: State) => connection.is !== 'denied';
 

@@ -64,7 +64,14 @@ export const valueOf = ({ fields }: Dialog, label: Label): string =>
   fields.find((field) => field.label === label)?.line.text ?? '';
 
 export const shownFields = (dialog: Dialog): readonly Field[] =>
-  dialog.fields.filter(({ onlyIf }) => !onlyIf || onlyIf.among.includes(valueOf(dialog, onlyIf.field)));
+  dialog.fields.filter((field) => isShown(dialog, field));
+
+/** A field that depends on one that is not shown is not shown either. */
+function isShown(dialog: Dialog, { onlyIf }: Field): boolean {
+  if (!onlyIf) return true;
+  const other = dialog.fields.find(({ label }) => label === onlyIf.field);
+  return other !== undefined && onlyIf.among.includes(other.line.text) && isShown(dialog, other);
+}
 
 export const cancelAt = (dialog: Dialog) => shownFields(dialog).length;
 export const actionAt = (dialog: Dialog) => shownFields(dialog).length + 1;

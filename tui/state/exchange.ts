@@ -8,6 +8,7 @@ import type {
   CachePurge,
   EventQuery,
   EventStreamQuery,
+  OperatorCreate,
   ProjectPatch,
   TokenCreate,
   TokenQuery,
@@ -18,12 +19,15 @@ import type {
   WireCache,
   WireEvent,
   WireIncidents,
+  WireOperator,
   WireProject,
   WireProjectChanged,
   WireProjectCheck,
+  WireSelf,
   WireStatus,
   WireToken,
   WireTop,
+  WireTrust,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type { ShownProject, ShownToken } from '../../daemon/api/if-shown.js';
@@ -37,6 +41,8 @@ import type { PageRequest } from './window.js';
 
 /** Kinds of data requests by name: parameters and resulting data. */
 interface Requests {
+  /** Who calls, and what that allows. */
+  self: { params: object; data: WireSelf };
   status: { params: object; data: WireStatus };
   incidents: { params: object; data: WireIncidents };
   /** The traffic of all instances in the last hour, and the tokens with the most failures, for the overview. */
@@ -66,6 +72,9 @@ interface Requests {
   /** The latest changes of a project and its tokens, newest first. */
   projectAudit: { params: { id: string }; data: readonly WireAuditRecord[] };
   cache: { params: object; data: WireCache };
+  /** All operators, and all trusts: there are never many. */
+  operators: { params: object; data: readonly WireOperator[] };
+  trusts: { params: object; data: readonly WireTrust[] };
   top: { params: { query: TopQuery }; data: WireTop };
   /** One request to the provider, with the project's key. */
   projectCheck: { params: { project: Named }; data: WireProjectCheck };
@@ -123,6 +132,9 @@ export type ChangeRequest =
     }
   | { what: 'revoke-all'; project: Named }
   | { what: 'purge'; body: CachePurge }
+  | { what: 'create-operator'; body: OperatorCreate }
+  | { what: 'activate-operator'; operator: Named }
+  | { what: 'deactivate-operator'; operator: Named; keepsTokens: boolean }
   | UndoRequest;
 
 /** The daemon changes back what a batch has changed, and nobody since. */
@@ -158,9 +170,14 @@ export interface Named {
   name: string | null;
 }
 
+/** What has a secret that is shown once. */
+export type Created = { is: 'token'; token: WireToken } | { is: 'operator'; operator: WireOperator };
+
 export interface ChangeResult {
   /** Number of changed objects. */
   done: number;
+  /** Number of tokens that were revoked with what was changed. */
+  revoked?: number;
   /** Ids of the changed tokens; empty for other changes. */
   doneIds: readonly string[];
   failures: readonly { of: Named; failure: Failure }[];
@@ -168,7 +185,7 @@ export interface ChangeResult {
   batch?: string;
   /** What an undo has left as it is. */
   skipped?: WireBatchUndone['skipped'];
-  created?: { token: WireToken; secret: Secret };
+  created?: { of: Created; secret: Secret };
   /** Where the secrets of several new tokens are. */
   path?: string;
   project?: WireProject;

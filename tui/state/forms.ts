@@ -1,6 +1,7 @@
 /** Forms: a new token, a project's name, a purge; and the changes that all forms send. */
 import { integer } from '../../config/kinds.js';
-import { termsThat } from '../../console/columns/tokens.js';
+import { ceilingsShown } from '../../console/columns/access.js';
+import { termsThat, TOKEN_TERMS } from '../../console/columns/tokens.js';
 import type { CachePurge, WireProject, WireToken } from '../../daemon/api/contract.js';
 import { hoursOf, lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { send } from './changes.js';
@@ -9,6 +10,8 @@ import {
   choiceField,
   confirmationOf,
   dialogOf,
+  isOn,
+  note,
   type Problem,
   reasonField,
   refused,
@@ -32,11 +35,14 @@ import { awaitsCheck, newProjectForm, setKeyForm } from './provider-forms.js';
 import { lineOf } from './line.js';
 import { above, closed } from './navigation.js';
 import { ofContext } from './projects.js';
-import type { Dialog, Purpose } from './layers.js';
+import type { Dialog, Field, Purpose } from './layers.js';
+import { newOperatorForm, operatorCreate } from './operator-forms.js';
+import { deedOfForm, seesAllProjects, whyNotPermitted } from './permitted.js';
 import { andThen, layer, withMessage, type State, type Transition, whyNoChange, withLayer } from './state.js';
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
-import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../daemon/api/vocabulary.js';
+import { exact } from '../../daemon/api/formats.js';
+import { type Ceilings, MAX_NAME_LENGTH, MAX_REASON_LENGTH, type Policies } from '../../daemon/api/vocabulary.js';
 
 /** @param projectId the project to preselect. */
 export function newToken(state: State, projectId?: string): Transition {
@@ -52,7 +58,11 @@ export function newToken(state: State, projectId?: string): Transition {
   const chosen = likely.find((id) => active.some((project) => project.id === id)) ?? only.id;
   const meant = state.projects.all?.find(({ id }) => id === projectId);
   const isOther = meant !== undefined && meant.id !== chosen;
-  const notes = isOther ? [warning(`Project ${meant.name} is inactive; another one is preselected.`)] : [];
+  const ceilings = state.self?.ceilings ?? {};
+  const notes = [
+    ...(isOther ? [warning(`Project ${meant.name} is inactive; another one is preselected.`)] : []),
+    ...(state.self?.ceilings ? [note(`At most: ${ceilingsShown(ceilings)}.`)] : []),
+  ];
   return form(
     state,
     dialogOf({
@@ -67,9 +77,9 @@ export function newToken(state: State, projectId?: string): Transition {
           chosen,
         ),
         ...termFields(false),
-        textField('Expires in', { line: lineOf('24h'), hint: '90m, 48h, 7d', width: 10 }),
-        ...termFields(true),
-        ...newPolicyFields(),
+        textField('Expires in', { line: lineOf(lifetimeWithin(ceilings)), hint: '90m, 48h, 7d', width: 10 }),
+        ...termFields(true).map((field) => capped(field, ceilings)),
+        ...newPolicyFields('', policiesWithin(ceilings)),
       ],
     }),
   );
@@ -77,6 +87,25 @@ export function newToken(state: State, projectId?: string): Transition {
 
 const termFields = (areNumbers: boolean) =>
   termsThat(areNumbers).map(({ label, hint }) => textField(label, { hint, width: areNumbers ? 12 : 40 }));
+
+// ---- what a form begins with is within the ceilings of the caller. The daemon refuses what is above.
+
+const DEFAULT_HOURS = 24;
+const lifetimeWithin = ({ hours = DEFAULT_HOURS }: Ceilings) => `${Math.min(DEFAULT_HOURS, hours)}h`;
+
+/** Without a cap a token would be above the ceiling. */
+const capped = (field: Field, { requests }: Ceilings): Field =>
+  requests === undefined || field.label !== TOKEN_TERMS.max_requests.label
+    ? field
+    : { ...field, line: lineOf(String(requests)), hint: `at most ${exact(requests)}` };
+
+const policiesWithin = ({ routes, models, limits, budget }: Ceilings): Policies => ({
+  allow: (routes ?? models) === undefined ? null : { routes, models },
+  limits: limits ?? null,
+  budget: budget ?? null,
+});
+
+export const newOperator = (state: State): Transition => form(state, newOperatorForm(state.projects.all ?? []));
 
 export const newProject = (state: State): Transition => form(state, newProjectForm());
 
@@ -107,6 +136,13 @@ export const budgetProject = (state: State, project: WireProject): Transition =>
 
 const TYPED_TO_PURGE = 'purge';
 
+/** Responses of other projects are removed too, unless only those of one are. */
+const PURGEABLE = [
+  { value: 'url', label: 'one URL' },
+  { value: 'project', label: 'one project' },
+  { value: 'all', label: 'everything' },
+];
+
 export const purge = (state: State): Transition =>
   form(
     state,
@@ -115,11 +151,10 @@ export const purge = (state: State): Transition =>
       title: 'Purge cached responses',
       action: 'Purge',
       fields: [
-        choiceField('What', [
-          { value: 'url', label: 'one URL' },
-          { value: 'project', label: 'one project' },
-          { value: 'all', label: 'everything' },
-        ]),
+        choiceField(
+          'What',
+          PURGEABLE.filter(({ value }) => value === 'project' || seesAllProjects(state)),
+        ),
         {
           ...choiceField('Method', [
             { value: 'GET', label: 'GET' },
@@ -147,7 +182,8 @@ export const purge = (state: State): Transition =>
   );
 
 function form(state: State, dialog: Dialog): Transition {
-  const why = whyNoChange(state);
+  const deed = deedOfForm(dialog.purpose);
+  const why = (deed && whyNotPermitted(state, deed)) ?? whyNoChange(state);
   if (why !== null) return [withMessage(state, why, 'bad')];
   return andThen(previewed(above(state, dialog)), withModelsLoading);
 }
@@ -201,7 +237,7 @@ export function previewed(state: State): Transition {
 export function submitted(state: State, dialog: Dialog): Transition {
   const { purpose } = dialog;
   if (purpose.for === 'export') return exporting.replaced(closed(state), purpose.list);
-  const change = changeOf(dialog, purpose);
+  const change = changeOf(state, dialog, purpose);
   if (isProblem(change)) return [withLayer(state, refused(dialog, change))];
   const reason = valueOf(dialog, 'Reason').trim();
   if (Array.from(reason).length > MAX_REASON_LENGTH) {
@@ -221,12 +257,16 @@ export function submitted(state: State, dialog: Dialog): Transition {
   return purpose.reversal ? sendReversal(below, purpose.reversal, given) : send(below, change, given);
 }
 
-function changeOf(dialog: Dialog, purpose: Exclude<Purpose, { for: 'export' }>): ChangeRequest | Problem {
+function changeOf(state: State, dialog: Dialog, purpose: Exclude<Purpose, { for: 'export' }>): ChangeRequest | Problem {
   switch (purpose.for) {
     case 'change':
-      return confirmationProblem(dialog, purpose.typed) ?? withPath(purpose.change, dialog);
+      return confirmationProblem(dialog, purpose.typed) ?? completed(purpose.change, dialog);
     case 'new-token':
       return tokenCreate(dialog);
+    case 'new-operator': {
+      const name = nameIn(dialog);
+      return isProblem(name) ? name : operatorCreate(state, dialog, name.name);
+    }
     case 'new-project': {
       const name = nameIn(dialog);
       if (isProblem(name)) return name;
@@ -260,7 +300,9 @@ function changeOf(dialog: Dialog, purpose: Exclude<Purpose, { for: 'export' }>):
   }
 }
 
-function withPath(change: ChangeRequest, dialog: Dialog): ChangeRequest | Problem {
+/** With what the dialog that confirms it asks for. */
+function completed(change: ChangeRequest, dialog: Dialog): ChangeRequest | Problem {
+  if (change.what === 'deactivate-operator') return { ...change, keepsTokens: isOn(dialog, 'Keep tokens') };
   if (change.what !== 'issue-again') return change;
   const path = valueOf(dialog, 'File').trim();
   return path === '' ? { field: 'File', words: 'Enter the path of a new file' } : { ...change, path };

@@ -1,9 +1,10 @@
 /** The state before any data is loaded. */
+import { NO_ACCESS } from './access.js';
 import { NOT_CONNECTED } from './connection.js';
 import { emptyFeed } from './feed.js';
 import { NO_PROJECTS } from './projects.js';
 import { NOTHING_SAVED } from './saved.js';
-import type { State, Tab } from './state.js';
+import { type State, type Tab, TABS } from './state.js';
 import { NO_TOKENS } from './tokens.js';
 import { NO_TOP } from './top.js';
 
@@ -13,6 +14,8 @@ const NO_DATA = {
   saved: NOTHING_SAVED,
   viewCounts: new Map(),
   connection: NOT_CONNECTED,
+  self: null,
+  selfMs: null,
   switchingTo: null,
   isPaused: false,
   lastClick: null,
@@ -40,6 +43,7 @@ const NO_DATA = {
   events: emptyFeed(),
   cache: { cache: null, preview: null },
   top: NO_TOP,
+  access: NO_ACCESS,
 } satisfies Partial<State>;
 
 export type InitialStateOptions = Pick<State, 'size' | 'look' | 'target' | 'nowMs' | 'refreshMs'> &
@@ -67,7 +71,7 @@ export function resetForDaemon(before: State): State {
   return {
     ...before,
     ...NO_DATA,
-    views: [{ screen: first && !('id' in first) ? first.screen : 'tokens' }],
+    views: [{ screen: TABS.find((tab) => tab === first?.screen) ?? 'tokens' }],
     layers: before.layers.filter(({ kind }) => kind === 'reveal'),
   };
 }

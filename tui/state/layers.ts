@@ -3,7 +3,7 @@ import type { FilteredScreen } from '../../console/query/types.js';
 import type { TermLabel } from '../../console/columns/tokens.js';
 import type { PolicyLabel } from '../../console/columns/policy-fields.js';
 import type { WireProject, WireToken } from '../../daemon/api/contract.js';
-import type { ChangeRequest, ContextSummary, Failure, Named, Reversal } from './exchange.js';
+import type { ChangeRequest, ContextSummary, Created, Failure, Named, Reversal } from './exchange.js';
 import type { ExportedList } from './exported-list.js';
 import type { Line } from './line.js';
 import type { Secret } from './secret.js';
@@ -46,6 +46,13 @@ export type Label =
   | TermLabel
   | PolicyLabel
   | 'Restrict'
+  | 'Role'
+  | 'Projects'
+  | 'Ceilings'
+  | 'Most hours'
+  | 'Most requests'
+  | 'Active tokens'
+  | 'Keep tokens'
   | 'Project'
   | 'Expires in'
   | 'Reason'
@@ -91,6 +98,7 @@ export type Purpose =
       reversal: Reversal | null;
     }
   | { for: 'new-token' }
+  | { for: 'new-operator' }
   | { for: 'new-project' }
   | { for: 'rename'; project: Named }
   | { for: 'set-key'; project: Named }
@@ -101,10 +109,10 @@ export type Purpose =
   /** Replaces a file. */
   | { for: 'export'; list: ExportedList };
 
-/** Dialog that shows the secret of a new token, once. */
+/** Dialog that shows the secret of a new token or operator, once. */
 export interface Reveal {
   kind: 'reveal';
-  token: WireToken;
+  of: Created;
   secret: Secret;
   isShown: boolean;
   /** Whether the secret was shown, copied or written, so that the operator can have stored it. */
@@ -172,6 +180,8 @@ export interface Notice {
   kind: 'notice';
   title: string;
   sentences: readonly string[];
+  /** Whether they are no warnings. */
+  isPlain?: boolean;
   /** First visible sentence, if not all fit. */
   scrolled: number;
 }

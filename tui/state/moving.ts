@@ -1,4 +1,5 @@
 /** Moving up and down in the current view. */
+import * as access from './access.js';
 import * as feeds from './feeds.js';
 import { feedRows, listRows } from './rows.js';
 import { type State, type Transition, view } from './state.js';
@@ -27,19 +28,29 @@ export function movedBy(state: State, by: number): Transition {
       return [overview.movedBy(state, by)];
     case 'project':
       return [project.scrolled(state, by)];
+    case 'operators':
+    case 'trusts':
+      return [access.movedBy(state, shown.screen, by)];
+    case 'operator':
+    case 'trust':
+      return [access.scrolled(state, by)];
     default:
       return [state];
   }
 }
 
 export function movedTo(state: State, where: 'first' | 'last'): Transition {
-  switch (view(state).screen) {
+  const { screen } = view(state);
+  switch (screen) {
     case 'tokens':
       return tokens.movedTo(state, where);
     case 'projects':
       return [withProjects(state, windows.moveTo(state.projects.window, where, listRows(state)))];
     case 'top':
       return [top.movedTo(state, where)];
+    case 'operators':
+    case 'trusts':
+      return [access.movedTo(state, screen, where)];
     default:
       return movedBy(state, where === 'first' ? -Number.MAX_SAFE_INTEGER : Number.MAX_SAFE_INTEGER);
   }

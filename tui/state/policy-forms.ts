@@ -26,7 +26,7 @@ import {
   valueOf,
 } from './dialog.js';
 import type { ChangeRequest } from './exchange.js';
-import type { Dialog, Field } from './layers.js';
+import type { Dialog, Field, Label } from './layers.js';
 import { lineOf } from './line.js';
 import { layer, loads, type State, type Transition, withLayer } from './state.js';
 
@@ -39,10 +39,22 @@ function fieldsOf(policies: Policies, fields: readonly PolicyField[] = policyFie
   });
 }
 
-/** The fields in the form of a new token or project. They are shown on request, so that the form stays short. */
-export const newPolicyFields = (ofWhat = ''): Field[] => [
-  toggleField('Restrict', false, `models, routes, rates and budget${ofWhat}`),
-  ...fieldsOf(NO_POLICIES).map((field): Field => ({ ...field, onlyIf: { field: 'Restrict', among: ['yes'] } })),
+/** The fields, which are shown while a toggle is on. */
+export const policyFieldsIf = (toggle: Label, policies: Policies): Field[] =>
+  fieldsOf(policies).map((field): Field => ({ ...field, onlyIf: { field: toggle, among: ['yes'] } }));
+
+/**
+ * The fields in the form of a new token or project. They are shown on request, so that the form stays short.
+ *
+ * @param policies to begin with.
+ */
+export const newPolicyFields = (ofWhat = '', policies: Policies = NO_POLICIES): Field[] => [
+  toggleField(
+    'Restrict',
+    (policies.allow ?? policies.limits ?? policies.budget) !== null,
+    `models, routes, rates and budget${ofWhat}`,
+  ),
+  ...policyFieldsIf('Restrict', policies),
 ];
 
 /** The texts of the fields that the form has. */
@@ -57,10 +69,16 @@ const textsIn = (dialog: Dialog): Partial<PolicyTexts> =>
 /** The policies of a new token or project; nothing for those that it does not have. */
 export function newPolicies(dialog: Dialog): Partial<Policies> | Problem {
   if (!isOn(dialog, 'Restrict')) return {};
-  const given = policiesOf({ ...policyTexts(NO_POLICIES), ...textsIn(dialog) });
-  if ('words' in given) return problemOf(given);
+  const given = policiesIn(dialog);
+  if ('words' in given) return given;
   const { allow, limits, budget } = given;
   return { ...(allow && { allow }), ...(limits && { limits }), ...(budget && { budget }) };
+}
+
+/** The policies in the fields of the form, whether they are shown or not. */
+export function policiesIn(dialog: Dialog): Policies | Problem {
+  const given = policiesOf({ ...policyTexts(NO_POLICIES), ...textsIn(dialog) });
+  return 'words' in given ? problemOf(given) : given;
 }
 
 const problemOf = ({ field, words }: PolicyProblem): Problem => ({ field: policyField(field).label, words });
@@ -97,10 +115,14 @@ export const tokenBudgetForm = (token: WireToken): Dialog =>
 export const projectBudgetForm = (project: WireProject): Dialog =>
   budgetForm({ for: 'restrict-project', project }, project, ofProject(project));
 
+/** What shows and hides the fields. */
+const TOGGLES: readonly Label[] = ['Restrict', 'Ceilings'];
+
 /** What happens at the limit of the budget in the form; null without one. */
 export function atLimit(dialog: Dialog): string | null {
-  if (dialog.fields.some(({ label }) => label === 'Restrict') && !isOn(dialog, 'Restrict')) return null;
-  const policies = policiesOf({ ...policyTexts(NO_POLICIES), ...textsIn(dialog) });
+  if (TOGGLES.some((label) => dialog.fields.some((field) => field.label === label) && !isOn(dialog, label)))
+    return null;
+  const policies = policiesIn(dialog);
   return 'words' in policies || policies.budget === null ? null : atLimitShown(policies.budget);
 }
 

@@ -4,6 +4,7 @@ import { NEARLY_SPENT_TOKENS } from '../../console/problems.js';
 import { requesting, mayRequest, nextRefreshMs } from './connection.js';
 import type { Effect, DataRequest, Stream } from './exchange.js';
 import * as feeds from './feeds.js';
+import { mayAsk, mayFollow } from './permitted.js';
 import { whyFilterInvalid } from './filtering.js';
 import { countRequests } from './saved-views.js';
 import { daemonNow, layer, withMessage, type State, type Transition, view, loads } from './state.js';
@@ -36,6 +37,12 @@ function dataRequests(state: State): DataRequest[] {
       return [{ of: 'cache' }];
     case 'top':
       return top.dataRequests(state);
+    case 'operators':
+    case 'operator':
+      return [{ of: 'operators' }];
+    case 'trusts':
+    case 'trust':
+      return [{ of: 'trusts' }];
     default:
       return [];
   }
@@ -57,10 +64,15 @@ function spendingRequests(state: State): DataRequest[] {
   ];
 }
 
-/** Requests the data of the current view, and schedules the next refresh. */
-export function refreshed(state: State): Transition {
-  if (!mayRequest(state)) return [state];
+/** A change of what the caller may do is also noticed when the daemon refuses something. */
+const SELF_MS = 30_000;
+
+const isSelfDue = ({ selfMs, nowMs }: State) => selfMs === null || nowMs - selfMs >= SELF_MS;
+
+/** The requests of a refresh that the caller may send, apart from the list of tokens. */
+export function requestsOf(state: State): DataRequest[] {
   const all: DataRequest[] = [
+    ...(isSelfDue(state) ? [{ of: 'self' } as const] : []),
     { of: 'status' },
     { of: 'incidents' },
     { of: 'projects' },
@@ -68,6 +80,13 @@ export function refreshed(state: State): Transition {
     ...spendingRequests(state),
     ...countRequests(state),
   ];
+  return all.filter((request) => mayAsk(state, request));
+}
+
+/** Requests the data of the current view, and schedules the next refresh. */
+export function refreshed(state: State): Transition {
+  if (!mayRequest(state)) return [state];
+  const all = requestsOf(state);
   const isList = view(state).screen === 'tokens';
   const kinds = all.map(({ of }) => of);
   const isListAsked = isList && tokens.filterQuery(state) !== null;
@@ -89,5 +108,6 @@ export function woke(state: State): Transition {
 }
 
 export function streams(state: State): readonly Stream[] {
-  return isIdle(state) || !mayRequest(state) ? [] : feeds.streams(state);
+  if (isIdle(state) || !mayRequest(state)) return [];
+  return feeds.streams(state).filter((stream) => mayFollow(state, stream));
 }

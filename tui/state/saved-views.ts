@@ -5,6 +5,7 @@ import type { DataRequest } from './exchange.js';
 import * as feeds from './feeds.js';
 import { screenOf } from './filtering.js';
 import { filterOf } from './navigation.js';
+import { mayShow } from './permitted.js';
 import * as projects from './projects.js';
 import { isViewName, MAX_VIEW_FILTER, MAX_VIEWS, type SavedChange, type SavedView, withSavedChange } from './saved.js';
 import { knownNames, PROJECT_ORDERS, type State, TOKEN_ORDERS, type Transition, withMessage, loads } from './state.js';
@@ -13,12 +14,16 @@ import * as top from './top.js';
 
 /** The views that have a tab, and with it a key and a count. */
 const MAX_VIEW_TABS = 5;
-export const tabbedViews = ({ saved }: State): readonly SavedView[] => saved.views.slice(0, MAX_VIEW_TABS);
+export const tabbedViews = (state: State): readonly SavedView[] => viewsOf(state).slice(0, MAX_VIEW_TABS);
+
+/** The views of screens that the caller may see. */
+export const viewsOf = (state: State): readonly SavedView[] =>
+  state.saved.views.filter(({ screen }) => mayShow(state, screen));
 
 /** The view that is shown: it was opened, and its filter has not been changed. */
 export function shownView(state: State): SavedView | undefined {
   const [first] = state.views;
-  if (!first || 'id' in first) return undefined;
+  if (!first || !('saved' in first)) return undefined;
   const it = state.saved.views.find(({ name, screen }) => name === first.saved && screen === first.screen);
   return it && state[it.screen].filter === it.filter ? it : undefined;
 }

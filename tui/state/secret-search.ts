@@ -2,7 +2,7 @@
 import { secretWordIn, shownSecret } from '../../daemon/api/tokens-of-secret.js';
 import type { WireToken } from '../../daemon/api/contract.js';
 import { nameOf } from './changes.js';
-import { mayRequest } from './connection.js';
+import { mayRequest, whyDenied } from './connection.js';
 import { Secret, type SecretSearch } from './secret.js';
 import { type State, type Transition, withMessage } from './state.js';
 import * as token from './token.js';
@@ -17,7 +17,7 @@ export function searchIn(text: string): SecretSearch | null {
 
 /** The list keeps its filter: the secret is not part of any. */
 export function searched(state: State, by: SecretSearch): Transition {
-  if (!mayRequest(state)) return [withMessage(state, 'the management token was refused: cannot search', 'bad')];
+  if (!mayRequest(state)) return [withMessage(state, `${whyDenied(state)}: cannot search`, 'bad')];
   return [withMessage(state, 'Looking for the token …'), { do: 'load', request: { of: 'tokensOfSecret', by } }];
 }
 

@@ -5,11 +5,14 @@ import type {
   WireCache,
   WireEvent,
   WireIncidents,
+  WireOperator,
   WireProject,
+  WireSelf,
   WireStatus,
   WireToken,
   WireTop,
   WireTopRow,
+  WireTrust,
   WireUsageLine,
 } from '../../daemon/api/contract.js';
 import type {
@@ -34,13 +37,17 @@ export const TABS = ['overview', 'tokens', 'projects', 'audit', 'cache', 'events
 export type Tab = (typeof TABS)[number];
 
 /** Screens of one thing, which other screens open. */
-export const DETAIL_SCREENS = ['token', 'project'] as const;
+export const DETAIL_SCREENS = ['token', 'project', 'operator', 'trust'] as const;
 export type DetailScreen = (typeof DETAIL_SCREENS)[number];
 
-export const SCREENS: readonly Screen[] = [...TABS, ...DETAIL_SCREENS];
+/** Lists of who has access. They have no tab: few operators may see them, and these seldom need them. */
+export const ACCESS_LISTS = ['operators', 'trusts'] as const;
+export type AccessList = (typeof ACCESS_LISTS)[number];
+
+export const SCREENS: readonly Screen[] = [...TABS, ...ACCESS_LISTS, ...DETAIL_SCREENS];
 
 /** An entry of the navigation stack. The last one is shown. `saved` is the name of the saved view that was opened. */
-export type View = { screen: Tab; saved?: string } | { screen: DetailScreen; id: string };
+export type View = { screen: Tab; saved?: string } | { screen: AccessList } | { screen: DetailScreen; id: string };
 export type Screen = View['screen'];
 
 /** Keys from the operator's keys file, by the names of the actions. An empty list: the action has no key. */
@@ -71,6 +78,10 @@ export interface State {
   nowMs: number;
   target: Target;
   connection: ConnectionState;
+  /** Who is logged in; null until it is known. */
+  self: WireSelf | null;
+  /** When it was loaded. */
+  selfMs: number | null;
   /** The context that is being connected to; null: none. */
   switchingTo: string | null;
   /** What ends with the terminal UI, such as `the demo`; null: nothing. */
@@ -116,6 +127,16 @@ export interface State {
   events: Feed<WireEvent>;
   cache: CacheState;
   top: TopState;
+  access: AccessState;
+}
+
+/** Operators and trusts. Null until loaded. */
+export interface AccessState {
+  operators: readonly WireOperator[] | null;
+  trusts: readonly WireTrust[] | null;
+  windows: { operators: Window<WireOperator>; trusts: Window<WireTrust> };
+  /** First visible line of the details of one. */
+  top: number;
 }
 
 /** How to render, given the abilities of the terminal. */
@@ -369,7 +390,7 @@ export function whyNoChange(state: State): string | null {
   if (switchingTo !== null) return `switching to ${switchingTo}: cannot send changes`;
   if (connection.is === 'connecting') return 'not connected yet: cannot send changes';
   if (connection.is === 'offline') return 'offline: cannot send changes';
-  if (connection.is === 'denied') return 'the management token was refused: cannot send changes';
+  if (connection.is === 'denied') return 'access was refused: cannot send changes';
   return whyBusy(state);
 }
 

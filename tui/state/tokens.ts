@@ -1,7 +1,7 @@
 /** The list of tokens: its requests and responses, cursor, marks, filter and order. */
 import type { Page } from '../../daemon/api/client.js';
 import type { TokenQuery, WireToken } from '../../daemon/api/contract.js';
-import { mayRequest } from './connection.js';
+import { mayRequest, whyDenied } from './connection.js';
 import type { DataRequest } from './exchange.js';
 import { parseFilter } from '../../console/query/filter.js';
 import { listRows } from './rows.js';
@@ -189,7 +189,7 @@ export function requestAllTokens(state: State, collecting: 'marks' | 'inverse'):
 export function whyNotMarkAll(state: State): string | null {
   const busy = whyBusy(state);
   if (busy !== null) return busy;
-  if (!mayRequest(state)) return 'the management token was refused';
+  if (!mayRequest(state)) return whyDenied(state);
   const { window } = state.tokens;
   return windows.isLoaded(window) && windows.lengthOf(window) === 0 ? 'No token here' : null;
 }

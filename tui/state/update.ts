@@ -1,5 +1,8 @@
 /** The reducer: computes the next state and the effects of an action. It has no clock, no daemon and no terminal. */
+import type { WireSelf } from '../../daemon/api/contract.js';
 import { counted } from '../../daemon/api/formats.js';
+import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
+import * as access from './access.js';
 import * as connection from './connection.js';
 import type {
   Action,
@@ -15,17 +18,18 @@ import * as exporting from './export.js';
 import * as feeds from './feeds.js';
 import * as filtering from './filtering.js';
 import * as forms from './forms.js';
-import { above } from './navigation.js';
+import { above, withinPermission } from './navigation.js';
 import * as results from './change-result.js';
+import { mayAsk } from './permitted.js';
 import * as project from './project.js';
 import * as projects from './projects.js';
 import { modelsReceived } from './policy-forms.js';
-import { refreshed, streams, woke } from './refreshing.js';
+import { refreshed, requestsOf, streams, woke } from './refreshing.js';
 import { listRows } from './rows.js';
 import { withCount } from './saved-views.js';
 import type { Notice, Reveal } from './layers.js';
 import * as secrets from './secret-search.js';
-import { andThen, bulkActivity, withMessage, type State, type Transition, view, withLayer } from './state.js';
+import { andThen, bulkActivity, loads, withMessage, type State, type Transition, view, withLayer } from './state.js';
 import * as token from './token.js';
 import * as tokens from './tokens.js';
 import * as top from './top.js';
@@ -43,7 +47,8 @@ export interface Press {
 
 export function update(before: State, action: TimedAction, press: Press): Transition {
   const [state, ...effects] = reduced({ ...before, nowMs: action.atMs }, action, press);
-  const heeded = connection.mayRequest(state) ? effects : effects.filter(needsNoDaemon);
+  const asked = effects.filter((effect) => effect.do !== 'load' || mayAsk(state, effect.request));
+  const heeded = connection.mayRequest(state) ? asked : asked.filter(needsNoDaemon);
   const wanted = streams(state);
   const isFollowed = JSON.stringify(wanted) === JSON.stringify(streams(before));
   const isAnew = action.on === 'began' || action.on === 'connected';
@@ -189,6 +194,7 @@ type DataReducers = {
 };
 
 const DATA_REDUCERS: DataReducers = {
+  self: (state, _, self) => identified(state, self),
   status: (state, _, status) => [{ ...state, overview: { ...state.overview, status } }],
   incidents: (state, _, incidents) => [{ ...state, overview: { ...state.overview, incidents } }],
   lastHour: (state, _, lastHour) => [{ ...state, overview: { ...state.overview, lastHour } }],
@@ -216,6 +222,8 @@ const DATA_REDUCERS: DataReducers = {
   projectAudit: (state, { id }, changes) => [project.changesReceived(state, id, changes)],
   top: (state, { query }, data) => [project.topReceived(state, query, data) ?? top.loaded(state, query, data)],
   projectCheck: (state, { project: of }, check) => [project.checkReceived(state, of, check)],
+  operators: (state, _, all) => [access.received(state, 'operators', all)],
+  trusts: (state, _, all) => [access.received(state, 'trusts', all)],
   cache: (state, _, cache) => [{ ...state, cache: { ...state.cache, cache } }],
   purgeable: (state, { body }, count) => [withPreview(state, JSON.stringify(body), { count, failure: null })],
   viewCount: (state, { name }, count) => [withCount(state, name, count)],
@@ -239,6 +247,13 @@ const DATA_REDUCERS: DataReducers = {
   },
 };
 
+/** Requests what was held back until it was known who calls, and leaves a screen that is not for the caller. */
+function identified(before: State, self: WireSelf): Transition {
+  const state = withinPermission({ ...before, self, selfMs: before.nowMs });
+  const sent = requestsOf(before).map(({ of }) => of);
+  return requestsOf(state).every(({ of }) => sent.includes(of)) ? [state] : refreshed(state);
+}
+
 const withSpending = (
   state: State,
   what: keyof State['overview']['loadedMs'],
@@ -254,6 +269,11 @@ function withPreview(state: State, body: string, what: { count: number | null; f
   return { ...state, cache: { ...state.cache, preview: { ...preview, ...what } } };
 }
 
+const NOT_PERMITTED: ProblemCode = 'not_permitted';
+
+/** The role of the caller has changed, or its projects. */
+const reidentified = ({ code }: Failure): Effect[] => (code === NOT_PERMITTED ? loads([{ of: 'self' }]) : []);
+
 function failed(before: State, request: DataRequest, failure: Failure): Transition {
   const state = withoutPendingRequest(before, request, failure);
   if (isLocal(request)) return [state];
@@ -268,6 +288,7 @@ function failed(before: State, request: DataRequest, failure: Failure): Transiti
     request.of === 'purgeable' || request.of === 'viewCount' || request.of === 'models' || request.of === 'spenders'
       ? heard
       : withMessage(heard, failure.message, 'bad'),
+    ...reidentified(failure),
   ];
 }
 
@@ -323,7 +344,7 @@ const revealOf = (created: NonNullable<ChangeResult['created']>): Reveal => ({
 
 function refused(state: State, { change, failure }: Extract<Action, { on: 'refused' }>): Transition {
   const next = results.changeFailed(state, change, failure);
-  if (!connection.isDaemonFailure(failure)) return [next];
+  if (!connection.isDaemonFailure(failure)) return [next, ...reidentified(failure)];
   const [offline, ...effects] = connection.failed(next, failure, null);
   return [{ ...offline, message: next.message }, ...effects];
 }

@@ -186,7 +186,7 @@ const PLACEHOLDER_ORIGIN = 'http://anywhere';
  *
  * @param base base path of the pages, with a trailing slash.
  */
-function loginRedirectTarget(asked: string | null | undefined, base: string): string {
+export function loginRedirectTarget(asked: string | null | undefined, base: string): string {
   if (!asked?.startsWith('/') || !URL.canParse(asked, PLACEHOLDER_ORIGIN)) return base;
   const { origin, pathname, search } = new URL(asked, PLACEHOLDER_ORIGIN);
   return origin === PLACEHOLDER_ORIGIN && pathname.startsWith(base) ? pathname + search : base;

@@ -150,8 +150,12 @@ function FirstSteps() {
 function Tiles({ status: { requests, cache, upstream, tokens } }: { status: WireStatus }) {
   const tiles = [
     ['Active tokens', tokens ? exact(tokens.active) : '–', 'tokens?state=active'],
-    ['Requests', `${rate(requests.per_second)} /s`, 'usage?by=token&since_hours=24'],
-    ['Failures', `${rate(requests.errors_per_second)} /s`, 'usage?by=token%2Cmodel&since_hours=24&sort=errors'],
+    ['Requests', requests ? `${rate(requests.per_second)} /s` : '–', 'usage?by=token&since_hours=24'],
+    [
+      'Failures',
+      requests ? `${rate(requests.errors_per_second)} /s` : '–',
+      'usage?by=token%2Cmodel&since_hours=24&sort=errors',
+    ],
     ['Cache hits', percent(cache.hit_ratio), 'cache'],
     ['Upstream median', milliseconds(upstream.p50_ms), null],
     ['Upstream 95th percentile', milliseconds(upstream.p95_ms), null],
@@ -275,7 +279,7 @@ function Instance({ status }: { status: WireStatus }) {
           { name: 'Redis', value: <ComponentMark status={redis} /> },
           { name: 'Events', value: <ComponentMark status={bus.status} /> },
           { name: 'Audit files', value: <ComponentMark status={audit.status} /> },
-          { name: 'In flight', value: exact(status.requests.in_flight) },
+          { name: 'In flight', value: status.requests ? exact(status.requests.in_flight) : '–' },
         ]}
       />
     </section>

@@ -227,6 +227,7 @@ export const access = {
     body: schemas.deviceLoginFinish,
     status: 201,
     response: schemas.sessionCreated,
+    holdsSecret: true,
     refusals: ['not_found', 'log_in_refused', 'login_pending', 'unavailable'],
     example: {
       bodies: { 'the code': { device_code: 'sealed' } },

@@ -13,6 +13,7 @@ export const batches = {
   undoBatch: {
     ...ROUTES.undoBatch,
     permission: 'undo changes',
+    parts: [{ what: 'changes of projects in it', permission: 'change projects' }],
     tag: 'Batches',
     summary: 'Undo a batch',
     description: UNDO_DESCRIPTION,

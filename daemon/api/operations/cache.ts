@@ -29,6 +29,7 @@ export const cache = {
   purgeCache: {
     ...ROUTES.purgeCache,
     permission: 'purge the cache',
+    parts: [{ what: 'of all projects: `all`, or `method` with `url`', permission: 'purge the whole cache' }],
     tag: 'Cache',
     summary: 'Purge the cache',
     description: PURGE_DESCRIPTION,

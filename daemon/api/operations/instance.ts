@@ -8,12 +8,14 @@ const STATUS_DESCRIPTION = `Returns the health of this instance. Rates, \`hit_ra
 \`hit_ratio\` is the share of requests served from the cache, not counting refused requests; it is null if there were no requests, as are the latencies.
 \`errors_per_second\` are failures, as in usage reports. Tokens and projects are counted across all instances.
 Large numbers of them are not counted again for each request: \`counted_at\` is the time of the count. The counts are null while the database is unavailable.
+A caller who may not see all projects gets the counts of what the caller may see, and null for what is counted over all requests.
 \`published\`, \`dropped\`, \`records\` and \`failures\` are counted since this instance started.`;
 
 export const instance = {
   readStatus: {
     ...ROUTES.readStatus,
-    permission: 'know the API',
+    permission: 'read the status',
+    parts: [{ what: 'the figures of all requests', permission: 'read all figures' }],
     tag: 'Status',
     summary: 'Get the status',
     description: STATUS_DESCRIPTION,

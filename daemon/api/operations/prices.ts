@@ -64,7 +64,7 @@ export const prices = {
   },
   checkPrices: {
     ...ROUTES.checkPrices,
-    permission: 'read prices',
+    permission: 'read usage',
     tag: 'Prices',
     summary: 'List models without a price',
     description: CHECK_DESCRIPTION,
@@ -87,7 +87,7 @@ export const prices = {
   },
   explainPrice: {
     ...ROUTES.explainPrice,
-    permission: 'read prices',
+    permission: 'read projects',
     tag: 'Prices',
     summary: 'Explain a price',
     description: EXPLAIN_DESCRIPTION,

@@ -4,7 +4,7 @@ import { ROUTES } from '../routes.js';
 import * as schemas from '../schemas.js';
 import { sessionVersion } from './versions.js';
 
-const LOGIN_DESCRIPTION = `Starts a session for a user who entered the management token in a front end such as the Admin UI. The body contains the token that the user entered;
+const LOGIN_DESCRIPTION = `Starts a session for a user who entered the management token, or the secret of an operator, in a front end such as the Admin UI. The body contains what the user entered;
 \`Authorization\` contains the front end's own credential. A wrong token returns 403. Failed attempts are rate-limited and recorded by the address in
 \`X-Llmp-Client-IP\`. A correct token is never delayed. The session is valid on all instances, and its ID is in the audit log.`;
 
@@ -23,10 +23,11 @@ export const sessions = {
   },
   readSession: {
     ...ROUTES.readSession,
-    permission: 'manage access',
+    permission: 'use the own session',
     tag: 'Sessions',
     summary: 'Get a session',
-    description: 'Returns a session and when it ended, on whichever instance that happened.',
+    description:
+      'Returns a session and when it ended, on whichever instance that happened. Only the holder of the management token may read other sessions than the own one.',
     response: schemas.session,
     version: sessionVersion,
     refusals: ['not_found'],
@@ -34,10 +35,11 @@ export const sessions = {
   },
   logOut: {
     ...ROUTES.logOut,
-    permission: 'manage access',
+    permission: 'use the own session',
     tag: 'Sessions',
     summary: 'Log out',
-    description: 'Ends a session on all instances. Ending an ended session also succeeds.',
+    description:
+      'Ends a session on all instances. Ending an ended session also succeeds. Only the holder of the management token may end other sessions than the own one.',
     response: schemas.session,
     version: sessionVersion,
     refusals: ['not_found', 'precondition_failed'],

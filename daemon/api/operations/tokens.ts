@@ -24,7 +24,7 @@ export const tokens = {
     status: 201,
     response: schemas.tokenCreated,
     holdsSecret: true,
-    refusals: ['not_found', 'token_for_inactive_project'],
+    refusals: ['not_found', 'beyond_ceiling', 'token_for_inactive_project'],
     example: {
       bodies: {
         'for a week, 1000 requests': {
@@ -94,6 +94,7 @@ export const tokens = {
   updateToken: {
     ...ROUTES.updateToken,
     permission: 'revoke tokens',
+    parts: [{ what: 'other than to revoke it', permission: 'change tokens' }],
     tag: 'Tokens',
     summary: 'Change a token',
     description:
@@ -101,7 +102,7 @@ export const tokens = {
     body: schemas.tokenPatch,
     response: schemas.token,
     version: tokenVersion,
-    refusals: ['not_found', 'precondition_failed'],
+    refusals: ['not_found', 'beyond_ceiling', 'precondition_failed'],
     example: {
       bodies: {
         revoke: { is_active: false },

@@ -1,6 +1,6 @@
 /** Who may do what: roles, projects and ceilings. */
 import * as z from 'zod';
-import { MAX_CAP, MAX_DURATION_HOURS, ROLES } from '../vocabulary.js';
+import { MAX_CAP, MAX_DURATION_HOURS, MAX_LIMIT, ROLES } from '../vocabulary.js';
 import {
   EXAMPLE_IDS,
   about,
@@ -13,6 +13,7 @@ import {
   paging,
   queryFlag,
   string,
+  time,
   timestamp,
   uuid,
   wholeNumber,
@@ -37,8 +38,21 @@ export const ceilings = z
       'Most tokens of the issuer that are active at the same time.',
     ).optional(),
     ...allowed.shape,
-    limits: limited.refine(isNotEmpty).optional(),
-    budget: budgeted.optional(),
+    limits: about(
+      limited
+        .refine(isNotEmpty)
+        .meta({ minProperties: 1 })
+        .describe(
+          `an object with requests_per_minute, tokens_per_minute or concurrent: whole numbers from 1 to ${MAX_LIMIT}`,
+        ),
+      'Largest limits of a token. A token without one of them is beyond it.',
+    ).optional(),
+    budget: about(
+      budgeted
+        .refine(({ usd, tokens }) => usd !== undefined || tokens !== undefined)
+        .describe('an object with usd or tokens or both, and optionally period and mode, as of a token'),
+      'Largest budget of a token. A token without a budget is beyond it, and so is one with a shorter period or a mode that refuses less.',
+    ).optional(),
   })
   .describe('The most that a token may have. What is absent has no ceiling.');
 
@@ -71,7 +85,7 @@ const operatorFields = {
     nullable(z.array(id).min(1).max(MAX_PROJECTS)),
     'IDs of the projects that the operator may see. Null, the default: all of them.',
   ).optional(),
-  expires_at: about(nullable(z.iso.datetime()), 'When the secret ends by itself. Null, the default: never.').optional(),
+  expires_at: about(nullable(time), 'When the secret ends by itself. Null, the default: never.').optional(),
   ceilings: about(
     nullable(ceilings),
     'The most that a token may have which the operator issues. Null, the default: no ceilings.',

@@ -29,7 +29,7 @@ export const skippedChange = z
     reason: z
       .enum(UNDO_SKIPS)
       .describe(
-        'Why it stays as it is. `changed_since`: the same was changed again, by another batch or by a single change; `undone_before`: an earlier undo of this batch; `unchanged`: the batch changed nothing; `expired`: the token has expired; `gone`: it does not exist; `irreversible`: the change cannot be undone; `refused`: see `message`.',
+        'Why it stays as it is. `changed_since`: the same was changed again, by another batch or by a single change; `undone_before`: an earlier undo of this batch; `unchanged`: the batch changed nothing; `expired`: the token has expired; `gone`: it does not exist, or the caller may not see it, and then it has no IDs here; `irreversible`: the change cannot be undone; `refused`: see `message`.',
       ),
     message: nullable(string('Why the change back was refused, or null.')),
   })

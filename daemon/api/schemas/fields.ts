@@ -106,6 +106,9 @@ const A_TIMESTAMP = 'an RFC 3339 timestamp, such as 2030-01-31T12:00:00Z or 2030
 const isSpan = (written: string) => spanMs(written) !== undefined;
 const isTimestamp = (written: string) => timestampMs(written) !== null;
 
+/** A time. */
+export const time = text(isTimestamp, { pattern: `^${TIMESTAMP}$` }, A_TIMESTAMP);
+
 /** A time or a duration, which the daemon applies to its clock on each request. So the query, and thus its cursors, stay valid as time passes. */
 export const timeAhead = text(
   (written) => isSpan(written) || isTimestamp(written),

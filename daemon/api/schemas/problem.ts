@@ -6,12 +6,20 @@ export const PROBLEM_CODES = {
   invalid_request: 'A field, query parameter or header is missing, unknown or malformed; `error` names it.',
   malformed_request: 'The request is not valid HTTP.',
   project_inactive: 'The project is inactive, so no tokens can be created for it.',
-  management_token_refused: 'The management token is missing or wrong.',
-  log_in_refused: 'The user did not enter the correct management token.',
+  management_token_refused:
+    'The management token is missing or wrong, or the operator whose secret stands in its place is deactivated or has expired.',
+  session_ended:
+    'The session has ended: after 8 hours, by a log-out, or by a change of what its user may do. Log in again.',
+  log_in_refused: 'The user did not enter the correct management token or the secret of an operator, or has no role.',
+  login_pending:
+    'The user has not ended the log-in with the identity provider yet. Try again after `interval` seconds.',
+  not_permitted: 'The role of the caller does not allow this.',
+  beyond_ceiling:
+    'A token would have more than a ceiling of the caller allows; `error` names the ceiling. Nothing was created.',
   not_found: 'The resource or the path does not exist.',
   method_not_allowed: 'The path does not support this method; `Allow` lists the methods that it supports.',
   request_timeout: 'The request was not received in time.',
-  name_taken: 'Another project already has this name.',
+  name_taken: 'Another project or operator already has this name.',
   precondition_failed:
     'The resource was changed since the client got the ETag that it sent as `If-Match`. Nothing was changed.',
   upstream_changed:

@@ -5,8 +5,8 @@ import { EXAMPLE_IDS, about, nullable, string, timestamp, uuid } from './fields.
 export const sessionCreate = z
   .strictObject({
     token: about(
-      z.string().min(1).max(1000).describe('the management token, as the user entered it'),
-      'The management token that the user entered in the login form.',
+      z.string().min(1).max(1000).describe('the management token or the secret of an operator, as the user entered it'),
+      'What the user entered in the login form: the management token, or the secret of an operator.',
     ),
   })
   .describe('A new session.');

@@ -6,6 +6,10 @@ import { count, measure, nullable, string, timestamp } from './fields.js';
 
 const partStatus = z.enum(COMPONENT_STATES);
 
+/** What is counted over all requests. */
+const ofAll = <Value extends z.ZodType>(value: Value) =>
+  value.nullable().describe(`${value.description ?? ''} Null for a caller who may not see all projects.`);
+
 export const status = z
   .strictObject({
     status: z.enum(['ready', 'not ready']).describe('Whether this instance can serve requests.'),
@@ -30,10 +34,10 @@ export const status = z
       .strictObject({
         kind: z.enum(EVENT_BUS_KINDS).describe('Where events are published.'),
         status: partStatus.describe('Whether events can be published.'),
-        buffered: count('Number of events that wait on this instance to be published.'),
-        published: count('Number of events that this instance has published since it started.'),
-        dropped: count(
-          'Number of events that this instance has dropped since it started, because its buffer was full.',
+        buffered: ofAll(count('Number of events that wait on this instance to be published.')),
+        published: ofAll(count('Number of events that this instance has published since it started.')),
+        dropped: ofAll(
+          count('Number of events that this instance has dropped since it started, because its buffer was full.'),
         ),
         lag: nullable(count('Number of published events that no dispatcher has read yet; null if unknown.')),
       })
@@ -41,8 +45,8 @@ export const status = z
     audit: z
       .strictObject({
         status: partStatus.describe('Whether the audit file can be written; `off` if there is none.'),
-        records: count('Number of records that this instance has written since it started.'),
-        failures: count('Number of records that it failed to write since it started.'),
+        records: ofAll(count('Number of records that this instance has written since it started.')),
+        failures: ofAll(count('Number of records that it failed to write since it started.')),
       })
       .describe('The audit log.'),
     projects: z
@@ -62,13 +66,15 @@ export const status = z
     counted_at: nullable(
       timestamp('Time when projects and tokens were counted; null while the database is unavailable.'),
     ),
-    requests: z
-      .strictObject({
-        in_flight: count('Number of requests in flight.'),
-        per_second: measure('Requests per second, over the last minute.'),
-        errors_per_second: measure(`Failures per second, over the last minute: ${FAILURES_ARE}.`),
-      })
-      .describe('The requests of this instance.'),
+    requests: ofAll(
+      z
+        .strictObject({
+          in_flight: count('Number of requests in flight.'),
+          per_second: measure('Requests per second, over the last minute.'),
+          errors_per_second: measure(`Failures per second, over the last minute: ${FAILURES_ARE}.`),
+        })
+        .describe('The requests of this instance.'),
+    ),
     cache: z
       .strictObject({
         backend: z.enum(CACHE_BACKENDS).describe('Where responses are stored; `off` if the cache is disabled.'),
@@ -106,7 +112,7 @@ export const status = z
             pid: count('ID of its process.'),
             started_at: timestamp('Start time of the process.'),
             missing: z.array(z.string()).describe('What it needs to serve requests; empty when it is ready.'),
-            in_flight: count('Number of requests in flight in this worker.'),
+            in_flight: ofAll(count('Number of requests in flight in this worker.')),
           })
           .describe('A worker.'),
       )

@@ -7,10 +7,11 @@
  * recorded first, there could be records of purges that never happened.
  */
 import type { AuditSubject, Caller } from '../audit.js';
+import { concernsAll, hasProject, isEverything } from '../authority.js';
 import type { ResponseCache } from './response-cache.js';
 import { resourceOf } from './caching.js';
 import { withoutSecrets } from '../masking.js';
-import type { CacheSelection, CacheSize, Change, ChangeKind, Clock, Log, RecordStore } from '../ports.js';
+import type { CacheSelection, CacheSize, Change, ChangeKind, Clock, Log, RecordStore, Scope } from '../ports.js';
 import { checkChangeable, projectNotFound, orUnavailable, Refusal } from '../refusal.js';
 import { AuditWriter } from '../audit-writer.js';
 import type { CacheBackend } from '../../api/vocabulary.js';
@@ -64,11 +65,14 @@ export class CacheManager {
     return { backend: cache.backend, ...size, hits: cache.hits, misses: cache.misses };
   }
 
-  /** @throws {Refusal} `not_found` for an unknown project, `unavailable` when it is not known what was removed. */
-  async purge(selection: PurgeSelection, caller: Caller): Promise<PurgeResult> {
+  /**
+   * @throws {Refusal} `not_found` for an unknown project, `not_permitted` for what may be of others, `unavailable` when it is not known
+   * what was removed.
+   */
+  async purge(selection: PurgeSelection, caller: Caller, scope: Scope): Promise<PurgeResult> {
     const attempt = attemptOf(selection);
     checkChangeable(this.#options.records);
-    const purged = await this.#ofSelection(selection, 'purge').catch(async (error: unknown) => {
+    const purged = await this.#ofSelection(selection, 'purge', scope).catch(async (error: unknown) => {
       if (error instanceof Refusal) await this.#audit.recordRefusal(attempt, caller, error.message);
       throw error;
     });
@@ -98,8 +102,8 @@ export class CacheManager {
   }
 
   /** What `purge` would remove. Writes no audit record. @throws {Refusal} as `purge` does. */
-  previewPurge(selection: PurgeSelection): Promise<PurgeResult> {
-    return this.#ofSelection(selection, 'count');
+  previewPurge(selection: PurgeSelection, scope: Scope): Promise<PurgeResult> {
+    return this.#ofSelection(selection, 'count', scope);
   }
 
   /**
@@ -117,10 +121,14 @@ export class CacheManager {
     });
   }
 
-  async #ofSelection(selection: PurgeSelection, what: 'count' | 'purge'): Promise<PurgeResult> {
+  async #ofSelection(selection: PurgeSelection, what: 'count' | 'purge', scope: Scope): Promise<PurgeResult> {
     const { cache, records } = this.#options;
-    if (selection.kind === 'project' && !(await orUnavailable(records.project(selection.projectId)))) {
-      throw projectNotFound();
+    if (selection.kind === 'project') {
+      const isFound =
+        hasProject(scope, selection.projectId) && (await orUnavailable(records.project(selection.projectId)));
+      if (!isFound) throw projectNotFound();
+    } else if (!isEverything(scope)) {
+      throw concernsAll();
     }
     return { count: cache ? await orUnavailable(cache[what](cacheSelectionOf(selection))) : 0, isCacheOff: !cache };
   }

@@ -45,6 +45,11 @@ export class Pattern {
     return true;
   }
 
+  /** Whether it matches all that another pattern matches: what that has as a wildcard can only be where this one has one, too. */
+  covers({ text }: Pattern): boolean {
+    return this.matches(text);
+  }
+
   /** Whether one of its literal parts contains this text. */
   spells(text: string): boolean {
     return this.#parts.some((part) => part.includes(text));

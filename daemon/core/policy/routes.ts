@@ -241,3 +241,32 @@ export class RouteList {
     );
   }
 }
+
+/**
+ * Whether a list allows all that an entry of another list allows, because of one of its own entries. An entry that names an escape opens it,
+ * so the other one must name it, too.
+ */
+export function coversRoute(list: readonly string[], entry: string): boolean {
+  if (list.includes(entry)) return true;
+  if (PRESETS.has(entry)) return list.includes('all');
+  const inner = routePattern(entry);
+  const opened = ESCAPES.filter(({ literal }) => inner.path.spells(literal));
+  const patterns = list.filter((it) => !PRESETS.has(it)).map(routePattern);
+  const isCovered = patterns.some(
+    (outer) =>
+      (outer.method === null || outer.method === inner.method) &&
+      outer.path.covers(inner.path) &&
+      opened.every(({ literal }) => outer.path.spells(literal)),
+  );
+  return isCovered || (opened.length === 0 && (list.includes('all') || isInPresets(list, inner)));
+}
+
+/** Whether presets of a list allow all requests for one route. */
+function isInPresets(list: readonly string[], { method, path }: RoutePattern): boolean {
+  if (method === null || !path.isPlain) return false;
+  const presets = new RouteList(list.filter((entry) => PRESETS.has(entry)));
+  const handshakes = method === 'GET' ? [false, true] : [false];
+  return handshakes.every((isHandshake) =>
+    [false, true].every((hasBody) => presets.allows(new Route({ method, path: path.text, isHandshake, hasBody }))),
+  );
+}

@@ -1,4 +1,5 @@
-/** Ports that all of the core uses: clock, log, and errors of the database. */
+/** Ports that all of the core uses: clock, log, pages of lists, scopes, and errors of the database. */
+import type { AuditActor } from '../../api/vocabulary.js';
 
 export interface Clock {
   /** Wall time in ms since the epoch, for expiry and time stamps. */
@@ -11,6 +12,14 @@ export interface Clock {
 
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type Log = Record<LogLevel, (message: string, fields?: object) => void>;
+
+/** What one request may concern. What is outside of it does not exist for the caller. */
+export interface Scope {
+  /** IDs; null: all projects. */
+  projects: readonly string[] | null;
+  /** Only tokens that this actor has issued; null: by anybody. */
+  issuedBy: AuditActor | null;
+}
 
 /** The database cannot be reached, is full, locked or not migrated. Carries no bind values. */
 export class StoreUnavailable extends Error {
@@ -37,4 +46,23 @@ export class StoreRefused extends StoreUnavailable {
 /** A value that must be unique is taken. */
 export class StoreConflict extends Error {
   override name = 'StoreConflict';
+}
+
+/** Position in a sorted list: sort value and ID of the last row of a page. */
+export interface Position {
+  value: string | number;
+  id: string;
+}
+
+export interface PageRequest {
+  limit: number;
+  after: Position | null;
+}
+
+export interface PageOf<T> {
+  rows: T[];
+  /** Null on the last page. */
+  next: Position | null;
+  /** Number of rows on all pages, slightly out of date for very long lists; null if they are not counted. */
+  total: number | null;
 }

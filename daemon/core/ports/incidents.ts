@@ -18,9 +18,9 @@ export interface RecentRequests {
   tokenId: string;
   requests: number;
   /** Responses by the time until they started, see `TIME_BOUNDS_MS` (core/usage.ts). */
-  times: number[];
+  times: readonly number[];
   /** The same in the part of the hour before. */
-  earlierTimes: number[];
+  earlierTimes: readonly number[];
 }
 
 export interface IncidentFigures {

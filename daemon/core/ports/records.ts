@@ -1,5 +1,6 @@
 /** Storage for the registry: projects, tokens, changes and audit records. */
 import type {
+  AuditActor,
   BudgetFilter,
   KeyCheck,
   MissingUsage,
@@ -8,8 +9,12 @@ import type {
   TokenSortField,
   UpstreamAuth,
 } from '../../api/vocabulary.js';
+import type { AccessChanges, AccessStore } from './access.js';
+import type { TrustChanges, TrustStore } from './trusts.js';
+import type { PageOf, PageRequest } from './common.js';
 import type { AuditRecord, NamedRecord } from '../audit.js';
 import type { PurseCounts } from '../budget/counts.js';
+import type { Scope } from './common.js';
 import type { Project, Revocation, Token, TokenState, UNUSED } from '../token.js';
 
 export type ChangeKind =
@@ -73,27 +78,10 @@ export interface TokenRow {
   projectIsActive: boolean;
 }
 
-/** Position in a sorted list: sort value and ID of the last row of a page. */
-export interface Position {
-  value: string | number;
-  id: string;
-}
-
-export interface PageRequest {
-  limit: number;
-  after: Position | null;
-}
-
-export interface PageOf<T> {
-  rows: T[];
-  /** Null on the last page. */
-  next: Position | null;
-  /** Number of rows on all pages, slightly out of date for very long lists; null if they are not counted. */
-  total: number | null;
-}
-
 export interface ProjectFilter {
   isActive?: boolean | undefined;
+  /** Only these. */
+  ids?: readonly string[] | undefined;
 }
 
 export type { TokenSortField };
@@ -115,6 +103,8 @@ export type Moment = { atMs: number } | { inMs: number };
 /** Undefined conditions match all tokens; the others must all hold. */
 export interface TokenFilter {
   projects?: Selection<string> | undefined;
+  /** Only tokens that this actor has issued. */
+  issuedBy?: AuditActor | undefined;
   states?: Selection<TokenState> | undefined;
   expiresAfter?: Moment | undefined;
   expiresBefore?: Moment | undefined;
@@ -164,6 +154,8 @@ export interface BatchMember extends ChangedSubject {
 
 /** Transaction of one management change. It is committed as a whole or not at all. */
 export interface ChangeTransaction {
+  readonly access: AccessChanges;
+  readonly trusts: TrustChanges;
   /** Reads the project and locks it until the end of the transaction: others cannot change it or issue tokens for it. */
   lockProject(id: string): Promise<Project | null>;
   insertProject(project: NewProject): Promise<void>;
@@ -203,6 +195,8 @@ export interface AuditFilter {
   action?: AuditRecord['action'] | undefined;
   actor?: AuditRecord['actor'] | undefined;
   outcome?: AuditRecord['outcome'] | undefined;
+  /** IDs; null: also records that do not belong to a project. Default: null. */
+  among?: Scope['projects'] | undefined;
   projectId?: string | undefined;
   tokenId?: string | undefined;
   batch?: string | undefined;
@@ -243,24 +237,36 @@ export interface ProjectFigures {
 }
 
 export interface RecordStore {
+  readonly access: AccessStore;
+  readonly trusts: TrustStore;
   project(id: string): Promise<Project | null>;
   /** Read in one statement, so that a key is never combined with the base URL of another. */
   upstream(projectId: string): Promise<StoredUpstream | null>;
   projects(filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>>;
-  /** Figures of a page of projects, in a few queries. Those of many tokens or projects may be a few seconds old. */
-  projectFigures(ids: readonly string[], nowMs: number): Promise<ReadonlyMap<string, ProjectFigures>>;
+  /**
+   * Figures of a page of projects, in a few queries. Those of many tokens or projects may be a few seconds old.
+   *
+   * @param issuedBy if given, the figures are those of the tokens that this actor has issued.
+   */
+  projectFigures(
+    ids: readonly string[],
+    nowMs: number,
+    issuedBy?: Scope['issuedBy'],
+  ): Promise<ReadonlyMap<string, ProjectFigures>>;
   token(id: string): Promise<TokenRow | null>;
   tokenByDigest(digest: string): Promise<TokenRow | null>;
   tokens(filter: TokenFilter, sort: TokenSort, page: PageRequest, nowMs: number): Promise<PageOf<TokenRow>>;
   /** What these tokens and projects have spent. */
   purses(ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>>;
+  /** What the tokens that this actor has issued have spent together, by project. Without leases. */
+  pursesOfIssuer(issuedBy: AuditActor, nowMs: number): Promise<ReadonlyMap<string, PurseCounts>>;
   /** Takes a few hundred ms for a million tokens. @throws {StoreUnavailable} */
-  population(nowMs: number): Promise<Population>;
+  population(nowMs: number, scope?: Scope): Promise<Population>;
   /** Newest first. The total is not counted: that would take longer than reading the page. */
   auditRecords(filter: AuditFilter, page: PageRequest): Promise<PageOf<NamedRecord>>;
   auditRecord(id: string): Promise<NamedRecord | null>;
-  /** What a batch has changed, in the order of the first changes, after the record with the number `after`. */
-  batchMembers(batch: string, after: number, limit: number): Promise<BatchMember[]>;
+  /** What a batch has changed, in the order of the first changes, after the record with the number `after`. @param among only of these projects. */
+  batchMembers(batch: string, after: number, limit: number, among?: Scope['projects']): Promise<BatchMember[]>;
   /** Successful changes of a token (also as one of all tokens of its project) or of a project, from the number `seq` on. Oldest first. */
   recordsSince(subject: ChangedSubject, seq: number, limit: number): Promise<NumberedRecord[]>;
   /** The current names of many tokens and projects, in one query for each of the two. IDs may repeat. */

@@ -1,6 +1,7 @@
 /** Who and what has the most requests, failures or model tokens, or the longest times. */
 import type { TopDimension, TopSort, TopWindow } from '../../api/vocabulary.js';
 import type { FailureCounts } from '../failure-kind.js';
+import type { Scope } from './common.js';
 
 export interface TopQuery {
   by: TopDimension;
@@ -8,6 +9,8 @@ export interface TopQuery {
   sort: TopSort;
   projectId?: string | undefined;
   tokenId?: string | undefined;
+  /** Default: everything. */
+  scope?: Scope | undefined;
   /** Maximum number of rows. */
   limit: number;
 }

@@ -2,6 +2,7 @@
 import type { UsageDimension } from '../../api/vocabulary.js';
 import type { Outcome } from '../events.js';
 import type { FailureCounts } from '../failure-kind.js';
+import type { Scope } from './common.js';
 import type { IncidentFigures } from './incidents.js';
 import type { TopPart, TopQuery } from './top.js';
 
@@ -67,6 +68,8 @@ export interface UsageQuery {
   untilMs: number;
   projectId?: string | undefined;
   tokenId?: string | undefined;
+  /** Default: everything. */
+  scope?: Scope | undefined;
 }
 
 /** Only the requested dimensions are present; '' if a dimension has no value. */
@@ -88,7 +91,7 @@ export interface UsageStore {
   /** The first tokens, projects or models of a window that ends at that time. */
   top(query: TopQuery, nowMs: number): Promise<TopPart>;
   /** What fails and what is slow at that time. @param urgentCause comes before causes with more failures. */
-  incidents(nowMs: number, urgentCause: string): Promise<IncidentFigures>;
+  incidents(nowMs: number, urgentCause: string, scope?: Scope): Promise<IncidentFigures>;
   /** Removes a batch of usage before that day. @returns whether there may be more to remove. */
   removeBefore(dayMs: number): Promise<boolean>;
   /**

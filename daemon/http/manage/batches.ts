@@ -1,6 +1,8 @@
 import type { Operations } from '../../api/operations.js';
 import type { Live } from '../../../config/settings.js';
 import { batchUndone } from '../../api/schemas.js';
+import { extentOf } from '../../api/permissions.js';
+import { scopeFor } from '../../core/authority.js';
 import type { Batches } from '../../core/batches.js';
 import type { Handlers } from './endpoints.js';
 import { idOf } from './ids.js';
@@ -19,7 +21,11 @@ export function batchHandlers({ batches, live }: BatchOptions): Handlers<Pick<Op
   return {
     undoBatch: async (request) => {
       const after = Number(request.body.cursor ?? 0);
-      const result = await batches.undo(idOf(request, 'batch'), after, request.caller, (baseUrl) => {
+      const { authority, scope: tokens } = request;
+      const mayChangeProjects = extentOf(authority?.role ?? null, 'change projects') !== null;
+      const projects = mayChangeProjects ? scopeFor(authority, 'change projects') : null;
+      const scope = { tokens, projects, by: authority };
+      const result = await batches.undo(idOf(request, 'batch'), after, request.caller, scope, (baseUrl) => {
         allowedBaseUrl(baseUrl, live.current.upstreamAllowedHosts);
       });
       return {

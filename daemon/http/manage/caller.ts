@@ -15,6 +15,8 @@ export interface Locals {
   cors?: CorsFields;
   /** Who calls the management API; null: the holder of the management token. Absent on other paths, and without a credential. */
   authority?: Authority | null;
+  /** Whether the caller still has that authority, for responses that take long. Absent for the management token itself, which does not change. */
+  hasStillAuthority?: () => Promise<boolean>;
 }
 
 const invalid = (message: string) => new Refusal('invalid_request', message);

@@ -5,6 +5,7 @@ import { canSucceed, type Operation } from '../../api/operation.js';
 import type { Caller } from '../../core/audit.js';
 import { type Authority, type Scope, scopeFor } from '../../core/authority.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
+import { managementTokenRefused } from '../../core/refusal.js';
 import { framingOf, hasBody } from '../request-head.js';
 import { callerOf, type Locals } from './caller.js';
 import { digestOf, matchCheck, versionOf } from './preconditions.js';
@@ -98,7 +99,10 @@ const NOTHING = z.strictObject({});
 function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions): MethodHandler {
   const { method, path, list, stream, version, status = 200 } = operation;
   return async (req, res) => {
-    const { authority = null } = res.locals as Locals;
+    const { authority: authenticated, hasStillAuthority } = res.locals as Locals;
+    // Without a credential; null is the holder of the management token.
+    if (authenticated === undefined && operation.permission !== 'public') throw managementTokenRefused();
+    const authority = authenticated ?? null;
     const scope = scopeFor(authority, operation.permission);
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body, the error message names the missing fields.
@@ -123,7 +127,7 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
     }
     const result = await run(request, null);
     if (stream) {
-      await options.streams.serve(req, res, result as Feed);
+      await options.streams.serve(req, res, result as Feed, hasStillAuthority);
       return;
     }
     if (operation.holdsSecret) res.setHeader('Cache-Control', 'no-store');

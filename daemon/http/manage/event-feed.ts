@@ -3,7 +3,7 @@ import type * as z from 'zod';
 import type { WireEvent } from '../../api/contract.js';
 import type * as schemas from '../../api/schemas.js';
 import { parseStreamId } from '../../core/stream-id.js';
-import type { EventBus, FollowStart, PageOf, PageRequest, Position, PublishedEvent } from '../../core/ports.js';
+import type { EventBus, FollowStart, PageOf, PageRequest, Position, PublishedEvent, Scope } from '../../core/ports.js';
 import { orUnavailable, Refusal } from '../../core/refusal.js';
 import { eventFilter } from './event-filter.js';
 import type { Feed } from './event-streams.js';
@@ -19,13 +19,14 @@ export function eventFeed(
   query: z.output<typeof schemas.eventStreamQuery>,
   lastEventId: string | null,
   nowMs: number,
+  scope: Scope,
 ): Feed {
   const published = publishedBy(bus);
   if (lastEventId !== null && parseStreamId(lastEventId) === null) {
     throw new Refusal('invalid_request', 'Last-Event-ID must be the ID of an event of this stream');
   }
   const sinceMs = lastEventId === null ? pastMs(query.since, nowMs) : undefined;
-  const isWanted = eventFilter(query, { sinceMs });
+  const isWanted = eventFilter(query, { sinceMs }, scope);
   return async function* feed(signal) {
     for await (const events of published.follow(startOf(lastEventId, sinceMs), signal)) {
       const chosen = isWanted ? events.filter(({ facts }) => isWanted(facts)) : events;
@@ -50,6 +51,7 @@ export function eventPage(
   query: z.output<typeof schemas.eventQuery>,
   page: PageRequest,
   nowMs: number,
+  scope: Scope,
 ): Promise<PageOf<WireEvent>> {
   const published = publishedBy(bus);
   if (page.after !== null && parseStreamId(page.after.id) === null) {
@@ -57,7 +59,7 @@ export function eventPage(
   }
   const period = periodOf(query, nowMs);
   const stored = published.stored(page.after?.id ?? null, period.sinceMs ?? 0);
-  return orUnavailable(filledPage(stored, eventFilter(query, period), page.limit));
+  return orUnavailable(filledPage(stored, eventFilter(query, period, scope), page.limit));
 }
 
 async function filledPage(

@@ -2,7 +2,8 @@
 import type * as z from 'zod';
 import { tookMs } from '../../api/vocabulary.js';
 import type * as schemas from '../../api/schemas.js';
-import type { EventFacts } from '../../core/ports.js';
+import { projectsOf } from '../../core/authority.js';
+import type { EventFacts, Scope } from '../../core/ports.js';
 
 type Query = Omit<z.output<typeof schemas.eventQuery>, 'limit' | 'cursor' | 'since' | 'until'>;
 type Test = (event: EventFacts) => boolean;
@@ -15,9 +16,11 @@ export interface Period {
 }
 
 /** @returns whether an event matches all parameters; null if there are none, so that all events match. */
-export function eventFilter(query: Query, { sinceMs, untilMs }: Period): Test | null {
+export function eventFilter(query: Query, { sinceMs, untilMs }: Period, scope: Scope): Test | null {
   const { project_id: projectId, token_id: tokenId, kind, status, code, outcome, model, took_over: took } = query;
+  const projects = projectsOf(scope);
   const tests = [
+    projects === null ? null : (of: EventFacts) => of.projectId !== null && projects.includes(of.projectId),
     sinceMs === undefined ? null : ({ timeMs }: EventFacts) => timeMs >= sinceMs,
     untilMs === undefined ? null : ({ timeMs }: EventFacts) => timeMs < untilMs,
     projectId === undefined ? null : (of: EventFacts) => of.projectId === projectId,

@@ -27,6 +27,8 @@ const MAX_OPEN = 100;
 const HEARTBEAT_MS = 15_000;
 const STALL_TIMEOUT_MS = 30_000;
 const RECONNECT_DELAY_MS = 2_000;
+/** A client whose authority has changed gets no more events after this time. */
+const RECHECK_MS = 1_000;
 
 export class EventStreams {
   readonly #clock: Clock;
@@ -42,8 +44,18 @@ export class EventStreams {
     return this.#open.size;
   }
 
-  /** Streams the events of `feed`. Resolves when the response has ended. @throws {Refusal} `unavailable` if too many streams are open. */
-  async serve(req: IncomingMessage, res: ServerResponse, feed: Feed): Promise<void> {
+  /**
+   * Streams the events of `feed`. Resolves when the response has ended.
+   *
+   * @param mayStill whether the client may still get them; if not, or if that cannot be found out, the response ends.
+   * @throws {Refusal} `unavailable` if too many streams are open.
+   */
+  async serve(
+    req: IncomingMessage,
+    res: ServerResponse,
+    feed: Feed,
+    mayStill: () => Promise<boolean> = () => Promise.resolve(true),
+  ): Promise<void> {
     if (this.#hasEnded || this.#open.size >= MAX_OPEN) throw unavailable();
     // The client disconnected while the start position was looked up; no further event would report that.
     if (res.closed) return;
@@ -62,9 +74,10 @@ export class EventStreams {
       controller.abort();
     };
     res.once('close', abandon);
-    const cancelHeartbeats = this.#beat(res);
+    const check = this.#checkEvery(RECHECK_MS, mayStill, abandon);
+    const cancelHeartbeats = this.#beat(res, check);
     try {
-      await this.#send(res, feed, controller.signal);
+      await this.#send(res, feed, controller.signal, check);
       res.end();
     } finally {
       cancelHeartbeats();
@@ -79,9 +92,21 @@ export class EventStreams {
     for (const controller of this.#open) controller.abort();
   }
 
-  async #send(res: ServerResponse, feed: Feed, signal: AbortSignal): Promise<void> {
+  /** @returns a check that asks again after this time. If it fails, it calls `end`. */
+  #checkEvery(ms: number, mayStill: () => Promise<boolean>, end: () => void): () => Promise<void> {
+    let checkedAtMs = this.#clock.monotonic();
+    return async () => {
+      const now = this.#clock.monotonic();
+      if (now - checkedAtMs < ms) return;
+      checkedAtMs = now;
+      if (!(await mayStill().catch(() => false))) end();
+    };
+  }
+
+  async #send(res: ServerResponse, feed: Feed, signal: AbortSignal, check: () => Promise<void>): Promise<void> {
     res.write(`retry: ${RECONNECT_DELAY_MS}\n\n`);
     for await (const events of feed(signal)) {
+      if (events.length > 0) await check();
       if (signal.aborted) return;
       const text = events.map(({ id, data }) => `id: ${id}\ndata: ${data}\n\n`).join('');
       if (text !== '' && !res.write(text)) await this.#drained(res, signal);
@@ -105,8 +130,9 @@ export class EventStreams {
   }
 
   /** Sends heartbeats. @returns a function that stops them. */
-  #beat(res: ServerResponse): () => void {
+  #beat(res: ServerResponse, check: () => Promise<void>): () => void {
     return every(this.#clock, HEARTBEAT_MS, () => {
+      void check();
       // Not while data is buffered: heartbeats would accumulate.
       if (!res.writableNeedDrain) res.write(':\n\n');
     });

@@ -5,7 +5,7 @@ import type { OperationRequest } from './endpoints.js';
 
 export const isId = (text: unknown): text is string => typeof text === 'string' && UUID_PATTERN.test(text);
 
-type Resource = 'project' | 'token' | 'record' | 'batch' | 'session';
+type Resource = 'project' | 'token' | 'record' | 'batch' | 'session' | 'operator' | 'trust';
 
 export const notFound = (what: Resource) => new Refusal('not_found', `${what} not found`);
 

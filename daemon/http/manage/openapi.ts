@@ -2,7 +2,9 @@
 import * as z from 'zod';
 import { canSucceed, type Example, type Operation as Declared, TAGS } from '../../api/operation.js';
 import { operations } from '../../api/operations.js';
+import { extentOf, type Permission } from '../../api/permissions.js';
 import * as schemas from '../../api/schemas.js';
+import { ROLES } from '../../api/vocabulary.js';
 import type { RefusalKind } from '../../core/refusal.js';
 import { FRONT_END, HEADERS, ID, REQUEST_HEADERS } from './openapi-headers.js';
 import { inputFields, type Json, schemaOf, SHAPES } from './openapi-schemas.js';
@@ -17,6 +19,7 @@ interface Operation extends Declared {
 const ALWAYS: readonly RefusalKind[] = [
   'invalid_request',
   'management_token_refused',
+  'session_ended',
   'request_timeout',
   'body_too_large',
   'unsupported_media_type',
@@ -29,7 +32,9 @@ const ALWAYS: readonly RefusalKind[] = [
 
 const ABOUT = `The management API creates and changes projects and tokens of llmp, and shows their usage.
 
-Every request needs the management token: \`Authorization: Bearer …\`. HEAD works like GET without a body, and OPTIONS returns 204 with
+Every request needs the management token: \`Authorization: Bearer …\`. In its place may stand the secret of an operator, \`sk-op-…\`, or of a
+session of the command line, \`sk-ss-…\`. They allow what their role allows, in their projects: other operations return 403 \`not_permitted\`, and
+what is not theirs 404. With the management token, \`X-Llmp-Session\` names a session whose user then makes the request. HEAD works like GET without a body, and OPTIONS returns 204 with
 \`Allow\`. An unsupported method returns 405 with \`Allow\`, an unknown path 404. Every error is a \`problem\`: \`error\` is for people,
 \`code\` is for programs. A request that cannot be parsed returns 400, 414, 501 or 505.
 
@@ -63,7 +68,11 @@ export function openApi(version: string): Json {
     paths,
     components: {
       securitySchemes: {
-        managementToken: { type: 'http', scheme: 'bearer', description: 'The value of MANAGEMENT_TOKEN.' },
+        managementToken: {
+          type: 'http',
+          scheme: 'bearer',
+          description: 'The value of MANAGEMENT_TOKEN, or the secret of an operator or of a session.',
+        },
       },
       schemas: { ...SHAPES, frontEnd: FRONT_END },
       ...shared.components,
@@ -73,7 +82,7 @@ export function openApi(version: string): Json {
 }
 
 function described(name: string, operation: Operation, shared: Shared): Json {
-  const { method, tag, summary, description, body, stream, version, example = {} } = operation;
+  const { method, tag, summary, description, permission, body, stream, version, example = {} } = operation;
   const headers = [
     ...(stream ? ['Last-Event-ID'] : []),
     ...(method === 'GET' && !stream ? ['If-None-Match'] : []),
@@ -87,6 +96,7 @@ function described(name: string, operation: Operation, shared: Shared): Json {
     tags: [tag],
     summary,
     description,
+    ...(permission === 'public' && { security: [] }),
     parameters: [
       ...queryParameters(operation, example.query ?? {}).map((parameter) => shared.parameter(parameter)),
       ...headers.map((header) => shared.refTo('parameters', header, REQUEST_HEADERS[header] ?? {})),
@@ -154,9 +164,12 @@ const HEADERS_OF_STATUS: Record<number, string[]> = {
   503: ['Retry-After'],
 };
 
+const mayAnyRole = (permission: Permission) => ROLES.every((role) => extentOf(role, permission) === 'all');
+
 function refusals(operation: Operation, shared: Shared): Json {
   const kinds = new Map<number, RefusalKind[]>();
-  for (const kind of [...ALWAYS, ...operation.refusals]) {
+  const ofRoles: RefusalKind[] = mayAnyRole(operation.permission) ? [] : ['not_permitted'];
+  for (const kind of [...ALWAYS, ...ofRoles, ...operation.refusals]) {
     const { status } = problemOf(kind);
     kinds.set(status, [...(kinds.get(status) ?? []), kind]);
   }

@@ -5,8 +5,8 @@ import type { WirePrice } from '../../api/contract.js';
 import { explain, mostFor } from '../../core/cost/costing.js';
 import type { Costs } from '../../core/cost/costs.js';
 import { pricedProviderOf } from '../../core/cost/priced-providers.js';
-import type { Clock, RecordStore } from '../../core/ports.js';
-import { orUnavailable } from '../../core/refusal.js';
+import type { Clock, RecordStore, Scope } from '../../core/ports.js';
+import { orUnavailable, projectNotFound } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
 import { DAY_MS, HOUR_MS, type UsageStatistics } from '../../core/usage.js';
 import type { Handlers } from './endpoints.js';
@@ -33,8 +33,10 @@ export function priceHandlers({
   names,
   clock,
 }: PriceOptions): Handlers<Pick<Operations, 'listPrices' | 'checkPrices' | 'explainPrice'>> {
-  async function providerOf(projectId: string): Promise<string | null> {
-    const { upstreamBaseUrl, upstreamAuth } = await registry.project(projectId);
+  async function providerOf(projectId: string, scope: Scope): Promise<string | null> {
+    const project = await registry.projectBefore(projectId, scope);
+    if (!project) throw projectNotFound();
+    const { upstreamBaseUrl, upstreamAuth } = project;
     const pricedProvider = upstreamBaseUrl === null ? null : pricedProviderOf(upstreamBaseUrl, upstreamAuth);
     return costs.providerOf({ upstreamBaseUrl, upstreamAuth, pricedProvider });
   }
@@ -54,18 +56,19 @@ export function priceHandlers({
       return { lists: wirePriceLists(costs.lists), price_count: count, prices: shown };
     },
 
-    checkPrices: async () => {
+    checkPrices: async ({ scope }) => {
       const nowMs = clock.now();
       const sinceMs = Math.max(0, Math.floor((nowMs - SEEN_WITHIN_MS) / HOUR_MS) * HOUR_MS);
       const untilMs = Math.ceil(nowMs / HOUR_MS) * HOUR_MS;
-      const lines = await usage.report({ by: new Set(['project', 'model'] as const), sinceMs, untilMs });
+      const lines = await usage.report({ by: new Set(['project', 'model'] as const), sinceMs, untilMs }, scope);
       const unpriced = lines.filter((line) => line.unpriced > 0).sort((one, other) => other.unpriced - one.unpriced);
       const providers = new Map<string, string | null>();
       const missing = [];
       for (const line of unpriced) {
         const [model, projectId] = [line.model || null, line.projectId || null];
         if (missing.length === MAX_MISSING) break;
-        if (projectId !== null && !providers.has(projectId)) providers.set(projectId, await providerOf(projectId));
+        if (projectId !== null && !providers.has(projectId))
+          providers.set(projectId, await providerOf(projectId, scope));
         const provider = projectId === null ? null : (providers.get(projectId) ?? null);
         if (model !== null && costs.prices.priceOf(model, provider, nowMs)) continue;
         missing.push({ model, projectId, provider, requests: line.unpriced });
@@ -83,10 +86,12 @@ export function priceHandlers({
       };
     },
 
-    explainPrice: async ({ query }) => {
+    explainPrice: async ({ query, scope }) => {
       const { model, project_id: projectId } = query;
       const provider =
-        projectId === undefined ? (query.provider ?? null) : await providerOf(idOf({ id: projectId }, 'project'));
+        projectId === undefined
+          ? (query.provider ?? null)
+          : await providerOf(idOf({ id: projectId }, 'project'), scope);
       const price = costs.prices.priceOf(model, provider, clock.now());
       const { prompt_tokens: promptTokens = DEFAULT_TOKENS, completion_tokens: completionTokens = DEFAULT_TOKENS } =
         query;

@@ -95,10 +95,10 @@ export function projectHandlers({
       );
     },
 
-    listProjects: async ({ query }, page) =>
-      wirePage(await registry.projects({ isActive: query.is_active }, page), wireProject),
+    listProjects: async ({ query, scope }, page) =>
+      wirePage(await registry.projects({ isActive: query.is_active }, page, scope), wireProject),
 
-    readProject: async (request) => wireProject(await registry.project(idOf(request, 'project'))),
+    readProject: async (request) => wireProject(await registry.project(idOf(request, 'project'), request.scope)),
 
     updateProject: async (request) => {
       const { name, api_key: upstreamKey, is_active: isActive, check_key: isToCheck } = request.body;
@@ -119,7 +119,7 @@ export function projectHandlers({
       }
       const id = idOf(request, 'project');
       // A key for an unknown project is not sent to a provider; the update refuses it.
-      const before = isToCheck ? await registry.projectBefore(id) : null;
+      const before = isToCheck ? await registry.projectBefore(id, request.scope) : null;
       let keyCheck: KeyCheck | undefined;
       if (before && upstreamKey !== undefined) {
         keyCheck = await checked({ ...after(before, changes), upstreamKey }, request, id, {}, () => {
@@ -131,7 +131,8 @@ export function projectHandlers({
         upstreamIn(request.body); // UPSTREAM_ALLOWED_HOSTS may have been reloaded during the check.
         if (before) expectAsChecked(after(before, changes), after(current, changes));
       };
-      const project = await registry.updateProject(id, { ...changes, keyCheck }, request.caller, expect);
+      const { caller, scope } = request;
+      const project = await registry.updateProject(id, { ...changes, keyCheck }, caller, scope, expect);
       return wireChanged(project, keyCheck);
     },
 
@@ -139,7 +140,7 @@ export function projectHandlers({
     deleteProject: ({ id, caller }) => registry.refuseProjectDeletion(idIn(id), caller),
 
     checkProject: async (request) => {
-      const upstream = await registry.storedUpstream(idOf(request, 'project'));
+      const upstream = await registry.storedUpstream(idOf(request, 'project'), request.scope);
       const { caller, clientGone } = request;
       return projectCheckOf(
         await probeProvider({ ...upstream, requestId: caller.requestId ?? '', signal: clientGone() }),
@@ -147,7 +148,7 @@ export function projectHandlers({
     },
 
     revokeTokensOfProject: async (request) => {
-      const count = await registry.revokeTokensOf(idOf(request, 'project'), request.caller);
+      const count = await registry.revokeTokensOf(idOf(request, 'project'), request.caller, request.scope);
       return { message: `${count} ${count === 1 ? 'token' : 'tokens'} revoked`, revoked_count: count };
     },
   };

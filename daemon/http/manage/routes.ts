@@ -3,20 +3,18 @@ import type { Live } from '../../../config/settings.js';
 import { type MigrationReport, wireMigrations } from '../../api/migrations.js';
 import { type Operations, operations } from '../../api/operations.js';
 import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
-import type { FailedAttempts } from '../../core/failed-attempts.js';
 import type { AuditLog } from '../../core/audit-log.js';
 import type { CacheManager } from '../../core/cache/cache-manager.js';
-import type { Clock, EventBus, RecordStore } from '../../core/ports.js';
-import { managementTokenRefused, orUnavailable, Refusal } from '../../core/refusal.js';
+import { isEverything, scopeFor } from '../../core/authority.js';
+import type { Clock, EventBus, RecordStore, Scope } from '../../core/ports.js';
+import { orUnavailable, Refusal } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
-import type { AdminSessions } from '../../core/admin-sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import type { Incidents } from '../../core/incidents.js';
 import type { TopReports } from '../../core/top.js';
 import type { UsageStatistics } from '../../core/usage.js';
 import { MANAGEMENT_WAIT_MS, withDatabaseTimeout } from '../../core/timing.js';
 import type { Locals } from './caller.js';
-import { type AddressOf, bearerOf, constantTimeMatcher } from '../client-identity.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { type Handlers, serve } from './endpoints.js';
 import { eventFeed, eventPage } from './event-feed.js';
@@ -34,29 +32,32 @@ import {
   wirePage,
   wirePurged,
   wireSelf,
-  wireSession,
   wireStatus,
   wireToken,
 } from './wire.js';
 import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
-import { loginHandlers, operatorHandlers, trustHandlers } from './access.js';
+import { authenticate, type AuthenticationOptions } from './authenticate.js';
 import { idOf, isId, notFound } from './ids.js';
+import { logInHandlers, type LogInOptions } from './log-ins.js';
 import { batchHandlers, type BatchOptions } from './batches.js';
 import { priceHandlers, type PriceOptions } from './prices.js';
+import { operatorHandlers, type OperatorOptions } from './operators.js';
 import { projectHandlers, type ProjectOptions } from './projects.js';
+import { sessionHandlers, type SessionOptions } from './sessions.js';
+import { trustHandlers, type TrustOptions } from './trusts.js';
 
-export interface LoginOptions {
-  sessions: AdminSessions;
-  attempts: Pick<FailedAttempts, 'refuse'>;
-}
-
-export interface ManageOptions extends ProjectOptions, BatchOptions, PriceOptions {
-  managementToken: string;
-  attempts: Pick<FailedAttempts, 'refuse'>;
-  logIns: LoginOptions;
-  addressOf: AddressOf;
+export interface ManageOptions
+  extends
+    AuthenticationOptions,
+    OperatorOptions,
+    SessionOptions,
+    LogInOptions,
+    ProjectOptions,
+    BatchOptions,
+    PriceOptions,
+    TrustOptions {
   cacheManager: CacheManager;
   /** Whether a target belongs to the proxy, so that its responses may be cached. */
   isForwarded: (target: string) => boolean;
@@ -76,7 +77,8 @@ export interface ManageOptions extends ProjectOptions, BatchOptions, PriceOption
   streams: EventStreams;
   /** Null if no events are published. */
   bus: EventBus | null;
-  status: () => Promise<StatusReport>;
+  /** @param scope of its counts of projects and tokens. */
+  status: (scope: Scope) => Promise<StatusReport>;
   /**
    * Resolves when all processes of this daemon have handed over and written their counts, and before a change when all that do not respond have ended;
    * null if it is one process.
@@ -104,10 +106,10 @@ export function manageRoutes(options: ManageOptions): Router {
     ...migrationHandlers(options),
     ...sessionHandlers(options),
     ...eventHandlers(options),
-    readStatus: async () => wireStatus(await options.status()),
-    ...operatorHandlers(),
-    ...trustHandlers(),
-    ...loginHandlers(),
+    readStatus: async ({ scope }) => wireStatus(await options.status(scope), isEverything(scope)),
+    ...operatorHandlers(options),
+    ...trustHandlers(options),
+    ...logInHandlers(options),
     readSelf: ({ authority }) => Promise.resolve(wireSelf(authority)),
     describeApi: readDescription,
   };
@@ -117,7 +119,11 @@ export function manageRoutes(options: ManageOptions): Router {
 
 /** Waits before a handler reads counts or changes anything. Only after authentication: nobody else can make the daemon write to the database. */
 function after(settled: (isChange: boolean) => Promise<void>): RequestHandler {
-  return ({ method }, _res, next) => {
+  return ({ method }, res, next) => {
+    if ((res.locals as Locals).authority === undefined) {
+      next();
+      return;
+    }
     void settled(method !== 'GET' && method !== 'HEAD').then(() => {
       next();
     });
@@ -163,48 +169,29 @@ function crossOrigin({ live }: ManageOptions): RequestHandler {
   };
 }
 
-function authenticate({ managementToken, attempts, addressOf }: ManageOptions): RequestHandler {
-  const isManagementToken = constantTimeMatcher(managementToken);
-  return (req, res, next) => {
-    const { requestId } = res.locals as Locals;
-    const clientIp = addressOf(req.socket, req.get('x-forwarded-for'));
-    (res.locals as Locals).clientIp = clientIp;
-    // Node silently keeps the first of two; a proxy in front may use the other one.
-    const given = req.rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'authorization');
-    if (given.length > 1) throw new Refusal('invalid_request', 'the request has more than one Authorization header');
-    const authorization = req.get('authorization');
-    // Not a failed attempt: many clients send the first request without a credential.
-    if (authorization === undefined) throw managementTokenRefused();
-    const presented = bearerOf(authorization);
-    if (presented === null || !isManagementToken(presented)) {
-      throw attempts.refuse(clientIp, requestId);
-    }
-    next();
-  };
-}
-
 type TokenOperation = 'createToken' | 'listTokens' | 'lookUpToken' | 'readToken' | 'updateToken' | 'revokeToken';
 
 function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOperation>> {
   return {
-    createToken: async ({ body, caller, authority }) => {
-      const like = body.like === undefined ? null : await registry.token(idOf({ id: body.like }, 'token'));
+    createToken: async ({ body, caller, authority, scope }) => {
+      // Only what the caller may see: the terms of another token are in the response.
+      const like = body.like === undefined ? null : await registry.token(idOf({ id: body.like }, 'token'), scope);
       const draft = tokenDraft(body, like);
       if (!isId(draft.projectId)) throw notFound('project');
       const { token, secret } = await registry.issueToken(draft, caller, authority);
       return { ...wireToken(token), token: secret };
     },
 
-    listTokens: async ({ query }, page) =>
-      wirePage(await registry.tokens(tokenFilter(query), tokenSort(query.sort), page), wireToken),
+    listTokens: async ({ query, scope }, page) =>
+      wirePage(await registry.tokens(tokenFilter(query), tokenSort(query.sort), page, scope), wireToken),
 
-    lookUpToken: async ({ body }) => wireToken(await registry.tokenOfSecret(body.token)),
+    lookUpToken: async ({ body, scope }) => wireToken(await registry.tokenOfSecret(body.token, scope)),
 
-    readToken: async (request) => wireToken(await registry.token(idOf(request, 'token'))),
+    readToken: async (request) => wireToken(await registry.token(idOf(request, 'token'), request.scope)),
 
     updateToken: async (request) => {
       const id = idOf(request, 'token');
-      const { body, caller, expectMatch } = request;
+      const { body, caller, authority, expectMatch } = request;
       const changes = { isActive: body.is_active, ...policiesIn(body) };
       if (Object.values(changes).every((value) => value === undefined)) {
         throw new Refusal(
@@ -212,11 +199,15 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
           'nothing to change: give at least one of is_active, allow, limits and budget',
         );
       }
-      return wireToken(await registry.updateToken(id, changes, caller, expectMatch));
+      // Who may revoke tokens may not do more with them: all else could lift what the token was issued with.
+      const isRevocation = body.is_active === false && Object.keys(body).length === 1;
+      const scope = isRevocation ? request.scope : scopeFor(authority, 'change tokens');
+      return wireToken(await registry.updateToken(id, changes, caller, scope, expectMatch, authority));
     },
 
     revokeToken: async (request) => {
-      await registry.revokeToken(idOf(request, 'token'), request.caller, request.expectMatch);
+      const { caller, scope, expectMatch } = request;
+      await registry.revokeToken(idOf(request, 'token'), caller, scope, expectMatch);
       return { message: 'token revoked' };
     },
   };
@@ -229,12 +220,12 @@ function cacheHandlers({
   return {
     readCache: () => cacheManager.report(),
 
-    purgeCache: async ({ body, caller }) => {
+    purgeCache: async ({ body, caller, scope }) => {
       const selection = purgeSelection(body, isForwarded);
       if (selection.kind === 'project' && !isId(selection.projectId)) throw notFound('project');
       const isDryRun = body.dry_run === true;
       return wirePurged(
-        await (isDryRun ? cacheManager.previewPurge(selection) : cacheManager.purge(selection, caller)),
+        await (isDryRun ? cacheManager.previewPurge(selection, scope) : cacheManager.purge(selection, caller, scope)),
         isDryRun,
       );
     },
@@ -246,19 +237,19 @@ function auditHandlers({
   clock,
 }: ManageOptions): Handlers<Pick<Operations, 'listAudit' | 'followAudit' | 'readAuditRecord'>> {
   return {
-    listAudit: async ({ query }, page) =>
-      wirePage(await auditLog.records(auditFilter(query, clock.now()), page), wireAuditRecord),
+    listAudit: async ({ query, scope }, page) =>
+      wirePage(await auditLog.records(auditFilter(query, clock.now()), page, scope), wireAuditRecord),
 
-    followAudit: async ({ query, lastEventId }) => {
+    followAudit: async ({ query, lastEventId, scope }) => {
       const after = lastEventId === null ? await auditLog.last() : numberOf(lastEventId);
       return async function* (signal) {
-        for await (const records of auditLog.follow(after, followFilter(query), signal)) {
+        for await (const records of auditLog.follow(after, followFilter(query), signal, scope)) {
           yield records.map((record) => ({ id: String(record.seq), data: JSON.stringify(wireAuditRecord(record)) }));
         }
       };
     },
 
-    readAuditRecord: async (request) => wireAuditRecord(await auditLog.record(idOf(request, 'record'))),
+    readAuditRecord: async (request) => wireAuditRecord(await auditLog.record(idOf(request, 'record'), request.scope)),
   };
 }
 
@@ -270,9 +261,9 @@ function numberOf(lastEventId: string): number {
 function eventHandlers({ bus, clock }: ManageOptions): Handlers<Pick<Operations, 'listEvents' | 'streamEvents'>> {
   return {
     // `async`, so that a refusal rejects the promise, as in the other handlers.
-    listEvents: async ({ query }, page) => eventPage(bus, query, page, clock.now()),
+    listEvents: async ({ query, scope }, page) => eventPage(bus, query, page, clock.now(), scope),
     // eslint-disable-next-line @typescript-eslint/require-await
-    streamEvents: async ({ query, lastEventId }) => eventFeed(bus, query, lastEventId, clock.now()),
+    streamEvents: async ({ query, lastEventId, scope }) => eventFeed(bus, query, lastEventId, clock.now(), scope),
   };
 }
 
@@ -284,16 +275,16 @@ function usageHandlers({
   clock,
 }: ManageOptions): Handlers<Pick<Operations, 'readUsage' | 'readTop' | 'readIncidents'>> {
   return {
-    readUsage: async ({ query }) => {
-      const lines = await usage.report(usageQuery(query, clock.now()));
+    readUsage: async ({ query, scope }) => {
+      const lines = await usage.report(usageQuery(query, clock.now()), scope);
       const ids = (of: 'tokenId' | 'projectId') => new Set(lines.flatMap((line) => line[of] ?? []));
       const named = await orUnavailable(names(ids('tokenId'), ids('projectId')));
       return lines.map((line) => wireUsageLine(line, named));
     },
 
-    readTop: async ({ query }) => {
+    readTop: async ({ query, scope }) => {
       const asked = topQuery(query);
-      const report = await top.report(asked);
+      const report = await top.report(asked, scope);
       const tokenIds = report.groups.flatMap(({ tokenId }) => tokenId ?? []);
       const named = await orUnavailable(
         names(
@@ -304,8 +295,8 @@ function usageHandlers({
       return wireTop(asked, report, named);
     },
 
-    readIncidents: async () => {
-      const report = await incidents.report();
+    readIncidents: async ({ scope }) => {
+      const report = await incidents.report(scope);
       const ids = (of: 'tokenId' | 'projectId') => report.incidents.flatMap((incident) => incident[of] ?? []);
       return wireIncidents(report, await orUnavailable(names(ids('tokenId'), ids('projectId'))));
     },
@@ -325,24 +316,5 @@ function migrationHandlers({
       await registry.recordMigrations(pending, caller);
       return wireMigrations(report);
     },
-  };
-}
-
-function sessionHandlers({
-  managementToken,
-  logIns: { sessions, attempts },
-}: ManageOptions): Handlers<Pick<Operations, 'logIn' | 'readSession' | 'logOut'>> {
-  const isManagementToken = constantTimeMatcher(managementToken);
-  return {
-    logIn: async ({ body, caller }) => {
-      // Before any await, as for the header: guesses must not cost more here than there.
-      if (!isManagementToken(body.token)) throw attempts.refuse(caller.clientIp, caller.requestId);
-      return wireSession(await sessions.begin(caller));
-    },
-
-    readSession: async (request) => wireSession(await sessions.session(idOf(request, 'session'))),
-
-    logOut: async (request) =>
-      wireSession(await sessions.end(idOf(request, 'session'), request.caller, request.expectMatch)),
   };
 }

@@ -8,6 +8,7 @@ import type {
   WireSession,
   WireStatus,
   WireToken,
+  WireTrust,
 } from '../../api/contract.js';
 import * as schemas from '../../api/schemas.js';
 import { nanoOf, usdOf } from '../../api/money.js';
@@ -25,10 +26,10 @@ import type { PurgeResult, PurgeSelection } from '../../core/cache/cache-manager
 import type { NamedRecord } from '../../core/audit.js';
 import type { Authority } from '../../core/authority.js';
 import type { FollowFilter } from '../../core/audit-log.js';
-import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort } from '../../core/ports.js';
+import type { AuditFilter, Moment, PageOf, Selection, TokenFilter, TokenSort, ShownTrust } from '../../core/ports.js';
 import { Refusal } from '../../core/refusal.js';
 import { DEFAULT_LIFETIME_MS, type ShownProject, type ShownToken, type TokenDraft } from '../../core/registry.js';
-import type { AdminSession } from '../../core/admin-sessions.js';
+import type { ShownSession } from '../../core/sessions.js';
 import type { StatusReport } from '../../core/status.js';
 import { DEFAULT_TERMS, TERM_NAMES, type Token, type TokenState } from '../../core/token.js';
 import { isNormalizedTarget } from '../request-head.js';
@@ -89,7 +90,8 @@ export const wireSelf = (authority: Authority | null): WireSelf => ({
   ceilings: authority?.ceilings ?? null,
   expires_at: authority?.expiresAtMs ? new Date(authority.expiresAtMs).toISOString() : null,
 });
-export const wireSession: (session: AdminSession) => WireSession = wired(schemas.session);
+export const wireTrust: (trust: ShownTrust) => WireTrust = wired(schemas.trust);
+export const wireSession: (session: ShownSession) => WireSession = wired(schemas.session);
 export const wireAuditRecord: (record: NamedRecord) => WireAuditRecord = wired(schemas.auditRecord);
 
 /** The policies in a request; what it does not name is undefined. Equal budgets are equal texts. */
@@ -233,8 +235,10 @@ export function wirePurged({ count, isCacheOff }: PurgeResult, isDryRun: boolean
   return { message: isCacheOff ? `${what}: the cache is off` : what, purged_count: count };
 }
 
-export function wireStatus(report: StatusReport): WireStatus {
+/** @param isWhole whether the caller may see all projects. What is counted over all requests is null for others. */
+export function wireStatus(report: StatusReport, isWhole: boolean): WireStatus {
   const { database, bus, audit, population, traffic } = report;
+  const ofAll = <Value>(value: Value): Value | null => (isWhole ? value : null);
   return {
     status: report.missing.length === 0 ? 'ready' : 'not ready',
     missing: report.missing,
@@ -253,29 +257,32 @@ export function wireStatus(report: StatusReport): WireStatus {
     event_bus: {
       kind: bus.kind,
       status: bus.status,
-      buffered: bus.buffered,
-      published: bus.published,
-      dropped: bus.dropped,
-      lag: bus.lag,
+      buffered: ofAll(bus.buffered),
+      published: ofAll(bus.published),
+      dropped: ofAll(bus.dropped),
+      lag: ofAll(bus.lag),
     },
-    audit: { status: audit.status, records: audit.records, failures: audit.failures },
+    audit: { status: audit.status, records: ofAll(audit.records), failures: ofAll(audit.failures) },
     projects: population && population.projects,
     tokens: population && population.tokens,
     counted_at: population && isoTime(population.countedAtMs),
-    requests: {
+    requests: ofAll({
       in_flight: report.inFlight,
       per_second: rounded(traffic.requestsPerSecond),
       errors_per_second: rounded(traffic.errorsPerSecond),
-    },
+    }),
     prices: wirePriceLists(report.prices),
-    cache: { backend: report.cache, hit_ratio: roundedOrNull(traffic.hitRatio) },
-    upstream: { p50_ms: roundedOrNull(traffic.upstreamP50Ms), p95_ms: roundedOrNull(traffic.upstreamP95Ms) },
+    cache: { backend: report.cache, hit_ratio: ofAll(roundedOrNull(traffic.hitRatio)) },
+    upstream: {
+      p50_ms: ofAll(roundedOrNull(traffic.upstreamP50Ms)),
+      p95_ms: ofAll(roundedOrNull(traffic.upstreamP95Ms)),
+    },
     workers: report.workers.map((worker) => ({
       number: worker.number,
       pid: worker.pid,
       started_at: isoTime(worker.startedAtMs),
       missing: [...worker.missing],
-      in_flight: worker.inFlight,
+      in_flight: ofAll(worker.inFlight),
     })),
   };
 }

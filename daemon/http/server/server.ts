@@ -19,7 +19,7 @@ import {
   MAX_TARGET_LENGTH,
   targetNotNormalized,
 } from '../request-head.js';
-import { isTokenSelf, type TokenSelfHandler } from './token-self.js';
+import { type ClientRoutes, forClients } from './client-routes.js';
 import { refuseUnreadable } from './unreadable.js';
 import type { Upgrades } from '../proxy/upgrades.js';
 import type { Socket } from 'node:net';
@@ -32,7 +32,7 @@ interface ServerOptions {
   /** Null without a proxy. */
   upgrades: Pick<Upgrades, 'handle'> | null;
   /** Null without a proxy. */
-  tokenSelf: TokenSelfHandler | null;
+  clientRoutes: ClientRoutes | null;
   app: RequestListener;
   clock: Clock;
   log: Pick<Log, 'warn'>;
@@ -57,10 +57,11 @@ const TCP_KEEP_ALIVE_AFTER_MS = 60_000;
 export type HttpServer = Server & Pick<OpenConnections, 'stopKeepAlive'>;
 
 export function createHttpServer(options: ServerOptions): HttpServer {
-  const { proxy, unknownPathErrors, upgrades, tokenSelf, app, clock, log, bounds, maxConnections, isDraining, live } =
+  const { proxy, unknownPathErrors, upgrades, clientRoutes, clock, log, bounds, maxConnections, isDraining, live } =
     options;
   const { keepAliveMs = DEFAULT_KEEP_ALIVE_MS } = options;
   const { intake, unreadResponses } = bounds;
+  const app = clientRoutes ? forClients(clientRoutes, options.app) : options.app;
   const server = createServer({
     // Large enough for the longest target and headers that the shape check accepts, so that the shape check is the one to refuse larger
     // ones.
@@ -105,7 +106,6 @@ export function createHttpServer(options: ServerOptions): HttpServer {
     }
     const target = req.url ?? '';
     if (req.method === 'OPTIONS' && target === '*') answerOptions(req, res, live.current);
-    else if (tokenSelf && isTokenSelf(target)) void tokenSelf(req, res);
     else if (isPath(target)) app(req, res);
     else refuse(targetNotNormalized(target));
   };

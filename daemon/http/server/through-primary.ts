@@ -24,11 +24,14 @@ import { type HttpServer, isProbe } from './server.js';
 /** Opens a connection to the primary that stands for the client's; null if the primary takes no more. */
 export type Connect = (client: Pick<Socket, 'remoteAddress' | 'localAddress'>) => Duplex | null;
 
-export interface ThroughPrimaryOptions {
+export interface PrimaryOptions {
   connect: Connect;
+  memory: MemoryLimit;
+}
+
+export interface ThroughPrimaryOptions extends PrimaryOptions {
   /** Serves health checks. */
   app: RequestListener;
-  memory: MemoryLimit;
 }
 
 /** What a request without a body takes until it has its response, in both processes together. The primary holds its body besides. */
@@ -54,9 +57,16 @@ export function throughPrimary(options: ThroughPrimaryOptions): RequestListener 
   };
 }
 
-function passOn({ connect, memory }: ThroughPrimaryOptions, req: IncomingMessage, res: ServerResponse): void {
+/** Passes every request to the primary. */
+export const toPrimary =
+  (options: PrimaryOptions): RequestListener =>
+  (req, res) => {
+    passOn(options, req, res);
+  };
+
+function passOn({ connect, memory }: PrimaryOptions, req: IncomingMessage, res: ServerResponse): void {
   const refuse = (cause?: unknown) => {
-    const refusal = new Refusal('unavailable', 'the management API is not available', { cause });
+    const refusal = new Refusal('unavailable', 'this part of the daemon is not available now', { cause });
     sendProblem(res, refusal, requestIdOf(req.headers['x-request-id']), {});
   };
   const tunnel = connect(req.socket);

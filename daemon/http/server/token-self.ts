@@ -1,8 +1,8 @@
 /**
  * `GET /token/self`: a client asks about its own token. The checks are those of /v1 in the same order, except that a cap that is used up is
- * no reason to refuse. Nothing is counted or recorded.
+ * no reason to refuse. Nothing is counted or recorded. `DELETE /token/self` ends the token.
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Live } from '../../../config/settings.js';
 import { dialectOf } from '../../api/providers.js';
 import { usdOf } from '../../api/money.js';
@@ -14,6 +14,7 @@ import { leftIn, type Spent } from '../../core/budget/spending.js';
 import type { Clock } from '../../core/ports.js';
 import type { RateLimits } from '../../core/rate-limit.js';
 import { Refusal, unauthorized, unavailable } from '../../core/refusal.js';
+import type { Registry } from '../../core/registry.js';
 import { type AddressOf, checkNoCredentialIn, presentedTokenIn, requestIdOf } from '../client-identity.js';
 import { corsFields, type CorsSettings, preflightFields } from '../cors.js';
 import { checkShape, pathOf, type RequestFields, VARY_BY_CARRIER } from '../request-head.js';
@@ -30,6 +31,8 @@ export interface TokenSelfOptions {
   };
   rateLimits: Pick<RateLimits, 'countsAddresses' | 'countAddress' | 'countSelf'>;
   addressOf: AddressOf;
+  /** Ends a token; in a worker: passes the request to the primary. */
+  ending: { endToken: Registry['endToken'] } | RequestListener;
   /** False until the database is connected, and after draining has ended. */
   isServing: () => boolean;
   clock: Pick<Clock, 'now'>;
@@ -52,6 +55,18 @@ export function tokenSelfHandler(options: TokenSelfOptions): TokenSelfHandler {
         res.writeHead(204, { ...REFUSAL_HEADERS, ...preflightFields(settings, req), 'X-Request-ID': requestId }).end();
         return;
       }
+      if (req.method === 'DELETE') {
+        if (typeof options.ending === 'function') {
+          options.ending(req, res);
+          return;
+        }
+        const { tokenId } = await identified(req, fields, options);
+        const clientIp = options.addressOf(req.socket, fields.forwardedFor);
+        await options.ending.endToken(tokenId, { requestId, clientIp });
+        res.writeHead(204, { 'Cache-Control': 'no-store', 'X-Request-ID': requestId, ...corsFields(settings, req) });
+        res.end();
+        return;
+      }
       const body = JSON.stringify(await tokenOf(req, fields, options));
       const { Vary: vary, ...cors } = corsFields(settings, req);
       res.writeHead(200, {
@@ -72,14 +87,15 @@ export function tokenSelfHandler(options: TokenSelfOptions): TokenSelfHandler {
   };
 }
 
-async function tokenOf(
+/** The account of the token of a request, within the limits. */
+async function identified(
   req: IncomingMessage,
   fields: RequestFields,
-  { admission, rateLimits, addressOf, isServing, clock }: TokenSelfOptions,
-): Promise<TokenSelf> {
+  { admission, rateLimits, addressOf, isServing }: TokenSelfOptions,
+): Promise<Account> {
   if (rateLimits.countsAddresses) await rateLimits.countAddress(addressOf(req.socket, fields.forwardedFor));
-  if (req.method !== 'GET' && req.method !== 'HEAD') {
-    throw new Refusal('method_not_allowed', 'method not allowed', { allow: 'GET, HEAD, OPTIONS' });
+  if (req.method !== 'GET' && req.method !== 'HEAD' && req.method !== 'DELETE') {
+    throw new Refusal('method_not_allowed', 'method not allowed', { allow: 'GET, HEAD, DELETE, OPTIONS' });
   }
   checkNoCredentialIn(req.url ?? '');
   if (!isServing()) throw unavailable();
@@ -87,6 +103,12 @@ async function tokenOf(
   if (presented === null) throw unauthorized();
   const account = await admission.identify(presented.secret, presented.digest);
   await rateLimits.countSelf(account.tokenId);
+  return account;
+}
+
+async function tokenOf(req: IncomingMessage, fields: RequestFields, options: TokenSelfOptions): Promise<TokenSelf> {
+  const { admission, clock } = options;
+  const account = await identified(req, fields, options);
   const inspected = await admission.inspect(account);
   return shown(inspected, limitsIn(await admission.limitsLeft(account)), clock.now());
 }

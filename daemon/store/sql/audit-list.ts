@@ -13,13 +13,16 @@ import { HAS_ROWID, rowidsOf, usesWordIndex, wordConditions } from './audit-word
 import { listUses, type PositionedRecord, useById } from './audit-uses.js';
 import type { Bind, Reader } from './database.js';
 import { Conditions } from './lists.js';
+import { firstOfEach, inProjects } from './scopes.js';
 import { NAMED_RECORD, type NamedRecordColumns, namedRecordOf } from './names.js';
 
 export async function listAuditRecords(
   on: Reader,
-  filter: AuditFilter,
+  given: AuditFilter,
   { limit, after }: PageRequest,
 ): Promise<PageOf<NamedRecord>> {
+  const filter = narrowed(given);
+  if (!filter) return { rows: [], next: null, total: null };
   const most = limit + 1;
   const listed = filter.isGrouped ? listBatches : listChanges;
   const [{ found: changes, end }, uses] = await Promise.all([
@@ -31,6 +34,15 @@ export async function listAuditRecords(
   const shown = placed.slice(0, limit);
   const next = placed.length > limit ? (shown.at(-1)?.position ?? null) : end;
   return { rows: shown.map(({ record }) => record), next, total: null };
+}
+
+/** A filter that names a project of several, or the only one. @returns null if it matches nothing. */
+function narrowed(filter: AuditFilter): AuditFilter | null {
+  const { among, projectId } = filter;
+  if (!among) return filter;
+  if (projectId !== undefined) return among.includes(projectId) ? filter : null;
+  const [only] = among;
+  return only === undefined ? null : among.length === 1 ? { ...filter, projectId: only } : filter;
 }
 
 /** Changes up to a position, after which there may be more; null: those that were asked for, or all. */
@@ -92,13 +104,13 @@ async function listBatches(on: Reader, filter: AuditFilter, most: number, after:
       if (batch !== null) seen.add(batch);
       if (batch !== null && after !== null && (await isOnEarlierPage(on, { ...filter, batch }, after))) continue;
       found.push(member);
-      if (found.length === wanted) return { found: await summed(on, found), end: null };
+      if (found.length === wanted) return { found: await summed(on, found, filter), end: null };
     }
     const last = members.at(-1);
-    if (!last || members.length < limit) return { found: await summed(on, found), end: null };
+    if (!last || members.length < limit) return { found: await summed(on, found, filter), end: null };
     end = await afterRun(on, last);
   }
-  return { found: await summed(on, found), end };
+  return { found: await summed(on, found, filter), end };
 }
 
 /** The position of the last record of a batch if, from this record on, no others are among its records; otherwise of this record. */
@@ -129,16 +141,21 @@ async function isOnEarlierPage(on: Reader, ofBatch: AuditFilter, after: Position
 }
 
 /** Turns the records of batches into what all records of the batch have in common, with their number. */
-async function summed(on: Reader, found: readonly PositionedRecord[]): Promise<PositionedRecord[]> {
+async function summed(
+  on: Reader,
+  found: readonly PositionedRecord[],
+  { among }: AuditFilter,
+): Promise<PositionedRecord[]> {
   const ids = found.flatMap(({ record }) => (record.batch === null ? [] : record.id));
   if (ids.length === 0) return [...found];
+  const visible = inProjects(new Conditions(), 'o.project_id', among).and('o.batch = a.batch');
   const hasOther = (column: string) =>
-    `CASE WHEN EXISTS (SELECT o.id FROM audit o WHERE o.batch = a.batch AND o.${column} <> a.${column}) THEN 1 ELSE 0 END`;
+    `CASE WHEN EXISTS (SELECT o.id FROM audit o ${visible.sql} AND o.${column} <> a.${column}) THEN 1 ELSE 0 END`;
   const rows = await on.select<{ id: string; records: number; more_tokens: number; more_projects: number }>(
-    `SELECT a.id, (SELECT COUNT(*) FROM audit o WHERE o.batch = a.batch) AS records,
+    `SELECT a.id, (SELECT COUNT(*) FROM audit o ${visible.sql}) AS records,
        ${hasOther('token_id')} AS more_tokens, ${hasOther('project_id')} AS more_projects
      FROM ${on.dialect.rowsIn('audit a', 'a.id', '$ids')}`,
-    { ids: JSON.stringify(ids) },
+    { ...visible.bind, ids: JSON.stringify(ids) },
   );
   const sums = new Map(rows.map((row) => [row.id, row]));
   return found.map((one) => {
@@ -187,7 +204,7 @@ function scanChanges(
   most: number,
   position: Bind | null,
 ): Promise<NamedRecordColumns[]> {
-  const { projectId, tokenId, batch, sinceMs, untilMs, action, actor, outcome, text } = filter;
+  const { among, projectId, tokenId, batch, sinceMs, untilMs, action, actor, outcome, text } = filter;
   const where = new Conditions();
   if (tokenId !== undefined) where.and('a.token_id = $tokenId', { tokenId });
   if (batch !== undefined) where.and('a.batch = $batch', { batch });
@@ -199,11 +216,24 @@ function scanChanges(
   if (outcome !== undefined) where.and('a.outcome = $outcome', { outcome });
   for (const [condition, bind] of wordConditions(text ?? '')) where.and(condition, bind);
   if (position) where.and(IS_AFTER, position);
-  const index = indexFor(filter);
+  const isOfSeveral = among && (projectId ?? tokenId ?? batch) === undefined;
+  if (!isOfSeveral) inProjects(where, 'a.project_id', among);
+  const index = isOfSeveral ? 'audit_project' : indexFor(filter);
+  const order = `ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`;
+  const from = `FROM audit a ${on.dialect.indexHint(index)}`;
+  if (!isOfSeveral) {
+    return on.select<NamedRecordColumns>(`SELECT ${NAMED_RECORD} ${from} ${where.sql} ${order}`, where.bind);
+  }
+  const { sql: first, bind } = firstOfEach(
+    among,
+    'a.project_id',
+    where,
+    (conditions) => `SELECT a.id, a.recorded_at, a.seq ${from} ${conditions} ${order}`,
+  );
   return on.select<NamedRecordColumns>(
-    `SELECT ${NAMED_RECORD} FROM audit a ${on.dialect.indexHint(index)} ${where.sql}
-     ORDER BY a.recorded_at DESC, a.seq DESC LIMIT ${most}`,
-    where.bind,
+    `SELECT ${NAMED_RECORD} FROM audit a WHERE a.id IN (SELECT a.id FROM (SELECT a.id FROM (${first}) a ${order}) a)
+     ORDER BY a.recorded_at DESC, a.seq DESC`,
+    bind,
   );
 }
 

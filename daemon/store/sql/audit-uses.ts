@@ -7,6 +7,7 @@ import { wordsIn } from './audit-words.js';
 import type { Reader } from './database.js';
 import { Conditions } from './lists.js';
 import { type NameColumns, namesIn, namesOf } from './names.js';
+import { firstOfEach, inProjects } from './scopes.js';
 import { USAGE_HOUR, type UsageHourColumns } from './tables.js';
 
 type UseRow = UsageHourColumns & NameColumns & { obfuscated: string | null };
@@ -30,11 +31,15 @@ export async function listUses(
   if ((action ?? 'token.use') !== 'token.use' || (actor ?? 'token') !== 'token' || batch !== undefined) return [];
   const outcomes = AUDIT_OUTCOMES.filter((one) => (outcome ?? one) === one && holdsWords(one, text));
   if (outcomes.length === 0) return [];
-  const { sql, bind } = conditions(filter, outcomes, after);
-  const rows = await on.select<UseRow>(
-    `SELECT ${COLUMNS} FROM usage_hourly u ${sql} ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`,
-    bind,
-  );
+  const where = conditions(filter, outcomes, after);
+  const order = `ORDER BY u.hour_ms DESC, u.id DESC LIMIT ${most}`;
+  const { among, projectId, tokenId } = filter;
+  const isOfSeveral = among && (projectId ?? tokenId) === undefined;
+  if (!isOfSeveral) inProjects(where, 'u.project_id', among);
+  const { sql, bind } = isOfSeveral
+    ? firstOfEach(among, 'u.project_id', where, (of) => `SELECT u.* FROM usage_hourly u ${of} ${order}`)
+    : { sql: `SELECT u.* FROM usage_hourly u ${where.sql} ${order}`, bind: where.bind };
+  const rows = await on.select<UseRow>(`SELECT ${COLUMNS} FROM (${sql}) u ${order}`, bind);
   return rows.map((row) => ({ record: recordOf(row), position: { value: row.hour_ms, id: `u${row.id}` } }));
 }
 

@@ -88,6 +88,10 @@ function textsIn(value: unknown): string[] {
   return [...names, ...Object.values(value).flatMap(textsIn)];
 }
 
+/** One of these tags. */
+const anyTag = (name: string, values: readonly string[]) =>
+  `(${values.map((value) => tagOf(name, value)).join(' OR ')})`;
+
 type Tagged = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | 'tokenId' | 'batch'>;
 
 // Neither a letter nor a digit, so no word contains it. It is not ASCII, so the tokenizer does not split there.
@@ -112,8 +116,10 @@ export const usesWordIndex = ({ text, action, actor, outcome }: AuditFilter): bo
 
 /** SQL for the newest row IDs that match a filter, before `$atMs` and `$seq` if there is a position. */
 export function rowidsOf(filter: AuditFilter, hasPosition: boolean): { sql: string; bind: Bind } {
-  const { sinceMs, untilMs, text } = filter;
-  const bind: Bind = { words: [...tagsOf(filter), ...wordsIn(text ?? '').map(prefixQuery)].join(' AND ') };
+  const { among, sinceMs, untilMs, text } = filter;
+  const projects = among && filter.projectId === undefined ? [anyTag('project', among)] : [];
+  const words = [...projects, ...tagsOf(filter), ...wordsIn(text ?? '').map(prefixQuery)];
+  const bind: Bind = { words: words.join(' AND ') };
   const conditions = ['audit_words MATCH $words'];
   if (sinceMs !== undefined) {
     conditions.push(`rowid >= ${firstRowidAt('$sinceMs')}`);

@@ -1,14 +1,25 @@
 /** What batches have changed, and what was changed since, for undoing them. */
-import type { BatchMember, ChangedSubject, NumberedRecord } from '../../core/ports.js';
+import type { BatchMember, ChangedSubject, NumberedRecord, Scope } from '../../core/ports.js';
 import type { Reader } from './database.js';
+import { Conditions } from './lists.js';
+import { inProjects } from './scopes.js';
 import { RECORD, type RecordColumns } from './tables.js';
 
-export async function batchMembers(on: Reader, batch: string, after: number, limit: number): Promise<BatchMember[]> {
+export async function batchMembers(
+  on: Reader,
+  batch: string,
+  after: number,
+  limit: number,
+  among: Scope['projects'],
+): Promise<BatchMember[]> {
+  const where = inProjects(new Conditions(), 'a.project_id', among)
+    .and('a.batch = $batch', { batch })
+    .and("a.outcome = 'success'");
   const rows = await on.select<{ token_id: string | null; project_id: string | null; first_seq: number }>(
     `SELECT a.token_id, a.project_id, MIN(a.seq) AS first_seq FROM audit a ${on.dialect.indexHint('audit_batch')}
-     WHERE a.batch = $batch AND a.outcome = 'success' GROUP BY a.token_id, a.project_id
+     ${where.sql} GROUP BY a.token_id, a.project_id
      HAVING MIN(a.seq) > $after ORDER BY MIN(a.seq) LIMIT ${Math.trunc(limit)}`,
-    { batch, after },
+    { ...where.bind, after },
   );
   return rows.map((row) => ({ tokenId: row.token_id, projectId: row.project_id, seq: row.first_seq }));
 }

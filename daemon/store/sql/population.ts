@@ -1,8 +1,10 @@
 /** Number of tokens in each state, as defined by `stateOf`. All counts use small indexes. */
-import type { Population } from '../../core/ports.js';
+import type { Population, Scope } from '../../core/ports.js';
 import type { TokenState } from '../../core/token.js';
 import type { Reader } from './database.js';
 import type { Dialect } from './dialect.js';
+import { Conditions } from './lists.js';
+import { BY_ISSUER, inProjects } from './scopes.js';
 
 export const ALIVE = 't.is_active = $yes AND t.expires_at > $now';
 // Must match the condition of the index `tokens_spent`.
@@ -74,5 +76,34 @@ export async function population(on: Reader, nowMs: number): Promise<Population>
   return {
     projects: { active: counts.activeProjects ?? 0, all: counts.projects ?? 0 },
     tokens: Object.fromEntries(tokens) as Population['tokens'],
+  };
+}
+
+/** The state of a token, as SQL. */
+const STATE = `CASE WHEN t.is_active = $no THEN 'revoked' WHEN t.expires_at <= $now THEN 'expired'
+  WHEN ${OF_INACTIVE_PROJECT} THEN 'project_inactive' WHEN ${SPENT} THEN 'rate_limited' ELSE 'active' END`;
+
+/** The same for what is in scope, which is little: it is counted token by token. */
+export async function populationWithin(on: Reader, nowMs: number, { projects, issuedBy }: Scope): Promise<Population> {
+  const where = inProjects(new Conditions(), 't.project_id', projects);
+  if (issuedBy !== null) where.and('t.issued_by = $issuedBy', { issuedBy });
+  const hint = on.dialect.indexHint(issuedBy === null ? 'tokens_project' : BY_ISSUER);
+  const ofProjects = inProjects(new Conditions(), 'id', projects);
+  const [states, [counted]] = await Promise.all([
+    on.select<{ state: TokenState; tokens: number }>(
+      `SELECT state, COUNT(*) AS tokens FROM (SELECT ${STATE} AS state FROM tokens t ${hint} ${where.sql}) t GROUP BY state`,
+      { ...where.bind, no: false, now: nowMs },
+    ),
+    on.select<{ active: number | null; found: number }>(
+      `SELECT COUNT(*) AS found, SUM(CASE WHEN is_active = $yes THEN 1 ELSE 0 END) AS active FROM projects ${ofProjects.sql}`,
+      { ...ofProjects.bind, yes: true },
+    ),
+  ]);
+  const tokensIn = (state: TokenState) => states.find((row) => row.state === state)?.tokens ?? 0;
+  return {
+    projects: { active: counted?.active ?? 0, all: counted?.found ?? 0 },
+    tokens: Object.fromEntries(
+      (Object.keys(STATES) as TokenState[]).map((state) => [state, tokensIn(state)]),
+    ) as Population['tokens'],
   };
 }

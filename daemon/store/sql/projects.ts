@@ -2,6 +2,7 @@ import type { PageOf, PageRequest, ProjectFilter, StoredUpstream } from '../../c
 import type { Project } from '../../core/token.js';
 import type { SqlTransaction, Reader } from './database.js';
 import { Conditions, pageOf } from './lists.js';
+import { inProjects } from './scopes.js';
 import type { SecretBox } from '../secrets.js';
 import { PROJECT, type ProjectColumns, type SealedKeyColumns } from './tables.js';
 
@@ -48,6 +49,7 @@ async function oneProject(on: Reader, id: string, lock: string): Promise<Project
 export function listProjects(on: Reader, filter: ProjectFilter, page: PageRequest): Promise<PageOf<Project>> {
   const where = new Conditions();
   if (filter.isActive !== undefined) where.and('is_active = $isActive', { isActive: filter.isActive });
+  inProjects(where, 'id', filter.ids);
   return pageOf<ProjectColumns, Project>(on, {
     columns: PROJECT.list,
     from: 'projects',

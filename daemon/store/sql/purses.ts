@@ -1,10 +1,12 @@
 /** The purses of tokens and projects: what they have spent, and the limits of their budgets. Each change of a budget also writes its purse. */
+import { MAX_NANO } from '../../api/money.js';
 import type { Budget } from '../../api/vocabulary.js';
 import { type Amount, currentStart, type PurseCounts } from '../../core/budget/counts.js';
-import { startOf } from '../../core/budget/period.js';
+import { dayOf, monthOf, startOf } from '../../core/budget/period.js';
 import { purseLimits } from '../../core/budget/spending.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { lockedCounts } from './purse-leases.js';
+import { BY_ISSUER } from './scopes.js';
 import { PURSE, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns, PURSES } from './tables.js';
 
 export async function insertPurse(
@@ -62,6 +64,37 @@ export async function pursesOf(on: Reader, ids: readonly string[]): Promise<Read
     'usual',
   );
   return new Map(rows.map((row) => [row.id, PURSE.of(row)]));
+}
+
+/** Sums of the purses of the tokens of an issuer, by project. Counts of another day or month are left out. */
+export async function pursesOfIssuer(
+  on: Reader,
+  issuedBy: string,
+  nowMs: number,
+): Promise<ReadonlyMap<string, PurseCounts>> {
+  const [dayMs, monthMs] = [dayOf(nowMs), monthOf(nowMs)];
+  const summed = (column: string, current = '1 = 1') => {
+    const part = `CASE WHEN ${current} THEN u.${column} ELSE 0 END`;
+    return `${on.dialect.limitedSum(part, MAX_NANO)} AS ${column}`;
+  };
+  const inPeriod = (period: 'day' | 'month', fromMs: number) =>
+    ['nano', 'tokens', 'unpriced'].map((unit) => summed(`${period}_${unit}`, `u.${period}_from = ${fromMs}`));
+  const sums = [
+    ...['life_nano', 'life_tokens', 'life_unpriced'].map((column) => summed(column)),
+    ...inPeriod('month', monthMs),
+    ...inPeriod('day', dayMs),
+  ];
+  const rows = await on.select<
+    Omit<PurseColumns, 'month_from' | 'day_from' | 'leased_from' | 'leased_nano' | 'leased_tokens'> & {
+      project_id: string;
+    }
+  >(
+    `SELECT t.project_id, ${sums.join(', ')} FROM tokens t ${on.dialect.indexHint(BY_ISSUER)}
+     ${on.dialect.joinInOrder} purses u ON u.id = t.id WHERE t.issued_by = $issuedBy GROUP BY t.project_id`,
+    { issuedBy },
+  );
+  const without = { month_from: monthMs, day_from: dayMs, leased_from: 0, leased_nano: 0, leased_tokens: 0 };
+  return new Map(rows.map((row) => [row.project_id, PURSE.of({ ...row, ...without })]));
 }
 
 /** Locks the purse until the transaction ends. Its token or project must be locked first. */

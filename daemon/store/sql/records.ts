@@ -1,4 +1,6 @@
+import type { AuditActor } from '../../api/vocabulary.js';
 import type { AuditRecord } from '../../core/audit.js';
+import { EVERYTHING, isEverything } from '../../core/authority.js';
 import {
   type AuditFilter,
   type Change,
@@ -11,19 +13,21 @@ import {
   type PageRequest,
   type ProjectFilter,
   type RecordStore,
+  type Scope,
   StoreUnavailable,
   type TokenFilter,
   type TokenSort,
 } from '../../core/ports.js';
 import { NOT_REVOKED, type Policies, type Project, type Revocation } from '../../core/token.js';
 import type { SecretBox } from '../secrets.js';
+import { SqlAccess, SqlAccessChanges } from './access.js';
 import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
 import { insertWords } from './audit-words.js';
 import { batchMembers, recordsSince } from './batches.js';
 import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
-import { population } from './population.js';
+import { population, populationWithin } from './population.js';
 import {
   listProjects,
   lockedProject,
@@ -32,15 +36,18 @@ import {
   projectById,
   storedUpstream,
 } from './projects.js';
-import { type FiguresOfPages, projectFigures } from './project-figures.js';
-import { insertPurse, limitPurse, lockedPurse, pursesOf } from './purses.js';
+import { figuresOfIssuer, type FiguresOfPages, projectFigures } from './project-figures.js';
+import { insertPurse, limitPurse, lockedPurse, pursesOf, pursesOfIssuer } from './purses.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
 import { modelsKeyOf } from './token-policies.js';
 import { lockedToken, tokenByDigest, tokenById } from './tokens.js';
+import { SqlTrustChanges, SqlTrusts } from './trusts.js';
 import type { ListTotals } from './lists.js';
 
 export class SqlRecords implements RecordStore {
+  readonly access: SqlAccess;
+  readonly trusts: SqlTrusts;
   readonly #database: Database;
   readonly #box: SecretBox;
   readonly #totals: ListTotals | null;
@@ -56,6 +63,8 @@ export class SqlRecords implements RecordStore {
     figures: FiguresOfPages | null = null,
     afterChange?: () => Promise<void>,
   ) {
+    this.access = new SqlAccess(database);
+    this.trusts = new SqlTrusts(database);
     this.#database = database;
     this.#box = box;
     this.#totals = totals;
@@ -72,7 +81,8 @@ export class SqlRecords implements RecordStore {
   projects(filter: ProjectFilter, page: PageRequest) {
     return listProjects(this.#database, filter, page);
   }
-  projectFigures(ids: readonly string[], nowMs: number) {
+  projectFigures(ids: readonly string[], nowMs: number, issuedBy: Scope['issuedBy'] = null) {
+    if (issuedBy !== null) return figuresOfIssuer(this.#database, issuedBy, nowMs);
     const read = () => projectFigures(this.#database, ids, nowMs);
     return this.#figures?.current(ids.join(), read) ?? read();
   }
@@ -88,8 +98,11 @@ export class SqlRecords implements RecordStore {
   purses(ids: readonly string[]) {
     return pursesOf(this.#database, ids);
   }
-  population(nowMs: number) {
-    return population(this.#database, nowMs);
+  pursesOfIssuer(issuedBy: AuditActor, nowMs: number) {
+    return pursesOfIssuer(this.#database, issuedBy, nowMs);
+  }
+  population(nowMs: number, scope: Scope = EVERYTHING) {
+    return isEverything(scope) ? population(this.#database, nowMs) : populationWithin(this.#database, nowMs, scope);
   }
   auditRecords(filter: AuditFilter, page: PageRequest) {
     return listAuditRecords(this.#database, filter, page);
@@ -97,8 +110,8 @@ export class SqlRecords implements RecordStore {
   auditRecord(id: string) {
     return auditRecordById(this.#database, id);
   }
-  batchMembers(batch: string, after: number, limit: number) {
-    return batchMembers(this.#database, batch, after, limit);
+  batchMembers(batch: string, after: number, limit: number, among: Scope['projects'] = null) {
+    return batchMembers(this.#database, batch, after, limit, among);
   }
   recordsSince(subject: ChangedSubject, seq: number, limit: number) {
     return recordsSince(this.#database, subject, seq, limit);
@@ -143,12 +156,16 @@ export class SqlRecords implements RecordStore {
 }
 
 class SqlChangeTransaction implements ChangeTransaction {
+  readonly access: SqlAccessChanges;
+  readonly trusts: SqlTrustChanges;
   readonly #tx: SqlTransaction;
   readonly #box: SecretBox;
   readonly records: CommittedRecord[] = [];
   readonly changes: CommittedChange[] = [];
 
   constructor(tx: SqlTransaction, box: SecretBox) {
+    this.access = new SqlAccessChanges(tx);
+    this.trusts = new SqlTrustChanges(tx);
     this.#tx = tx;
     this.#box = box;
   }

@@ -3,8 +3,16 @@
  * written. A missing or duplicate declaration does not compile or fails a test (test/store/sql-stores.ts): a property of the core
  * needs a column, a column must be in the schema (migrations/), and vice versa.
  */
-import type { AuditActor, BudgetPeriod } from '../../api/vocabulary.js';
-import type { CommittedChange, NumberedRecord, UsageCounts, UsageHour } from '../../core/ports.js';
+import type { AuditActor, BudgetPeriod, Ceilings, Role } from '../../api/vocabulary.js';
+import type {
+  CommittedChange,
+  NumberedRecord,
+  Operator,
+  Session,
+  Trust,
+  UsageCounts,
+  UsageHour,
+} from '../../core/ports.js';
 import type { PurseCounts, PurseRow } from '../../core/budget/counts.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
@@ -102,6 +110,74 @@ export const TOKENS = new Table('tokens', {
 /** For `tokens t`. */
 export const TOKEN = columnList(token, 't');
 export type TokenColumns = RowOf<typeof TOKENS.columns>;
+
+// ---- operators and sessions
+
+const operator = {
+  id: text('id'),
+  name: text('name'),
+  obfuscated: text('obfuscated'),
+  role: enumText<Role, 'role'>('role'),
+  projects: nullable(json<string[], 'projects'>('projects')),
+  ceilings: nullable(json<Ceilings, 'ceilings'>('ceilings')),
+  isActive: flag('is_active'),
+  expiresAtMs: nullable(number('expires_at')),
+  createdAtMs: number('created_at'),
+  updatedAtMs: number('updated_at'),
+  lastUsedAtMs: nullable(number('last_used_at')),
+} satisfies ColumnsOf<Operator>;
+
+/** SHA-256 of the secret, in hex. */
+export const OPERATORS = new Table('operators', { ...operator, digest: text('digest') });
+export const OPERATOR = columnList(operator);
+export type OperatorColumns = RowOf<typeof operator>;
+
+const session = {
+  id: text('id'),
+  frontEnd: enumText('front_end'),
+  actor: enumText('actor'),
+  name: nullAs('', text('name')),
+  operatorId: nullable(text('operator_id')),
+  role: nullable(enumText<Role, 'role'>('role')),
+  projects: nullable(json<string[], 'projects'>('projects')),
+  ceilings: nullable(json<Ceilings, 'ceilings'>('ceilings')),
+  mapping: nullable(text('mapping')),
+  begunAtMs: number('begun_at'),
+  expiresAtMs: number('expires_at'),
+  endedAtMs: nullable(number('ended_at')),
+} satisfies ColumnsOf<Session>;
+
+/** SHA-256 of the secret, in hex; null for a session without one. */
+export const SESSIONS = new Table('sessions', { ...session, digest: nullable(text('digest')) });
+export const SESSION = columnList(session);
+export type SessionColumns = RowOf<typeof session>;
+
+// ---- trusts, and the JWTs that were exchanged
+
+const trust = {
+  id: text('id'),
+  issuer: text('issuer'),
+  audience: text('audience'),
+  match: json<Trust['match'], 'match_claims'>('match_claims'),
+  jwksFile: nullable(text('jwks_file')),
+  projectId: text('project_id'),
+  name: text('name'),
+  durationMinutes: number('duration_minutes'),
+  maxRequests: number('max_requests'),
+  ...policies,
+  maxActive: nullable(number('max_active')),
+  perHour: nullable(number('per_hour')),
+  isActive: flag('is_active'),
+  createdAtMs: number('created_at'),
+  updatedAtMs: number('updated_at'),
+} satisfies ColumnsOf<Trust>;
+
+export const TRUSTS = new Table('trusts', trust);
+/** For `trusts t`. */
+export const TRUST = columnList(trust, 't');
+export type TrustColumns = RowOf<typeof trust>;
+
+export const USED_JWTS = new Table('used_jwts', { digest: text('digest'), untilMs: number('until_ms') }, ['digest']);
 
 // ---- records of changes
 

@@ -7,6 +7,7 @@ import { Conditions } from './lists.js';
 import { ALIVE, OF_INACTIVE_PROJECT } from './population.js';
 import { policyConditions, type Usable } from './token-policies.js';
 import { spendingConditions } from './token-spending.js';
+import { BY_ISSUER } from './scopes.js';
 import { useQueries } from './token-use.js';
 
 const OF_ACTIVE_PROJECT = 't.project_id IN (SELECT id FROM projects WHERE is_active = $yes)';
@@ -38,6 +39,7 @@ const BY_CREATION = 'tokens_created_at';
 export function countIndexOf(filter: TokenFilter): string | null {
   const { projects, text, words, usedOverPercent, usedUnderPercent, createdAfter, createdBefore, ...rest } = filter;
   const { idleSince, ...others } = rest;
+  if (filter.issuedBy !== undefined) return BY_ISSUER;
   if (projects && !projects.isExcluded) return OF_PROJECT;
   const isOfTime = (idleSince ?? createdAfter ?? createdBefore) !== undefined;
   const isOfCap = (usedOverPercent ?? usedUnderPercent) !== undefined;
@@ -66,13 +68,24 @@ export interface DeterminedFilter extends TokenFilter {
 /** @param isOfFew whether they are compared with few tokens, such as in the order of a page, or with all. */
 export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect: Dialect, isOfFew = true): Conditions {
   const where = new Conditions();
-  const { text, words = [], projects, states, expiresAfter, expiresBefore, usedOverPercent, usedUnderPercent } = filter;
+  const {
+    text,
+    words = [],
+    projects,
+    issuedBy,
+    states,
+    expiresAfter,
+    expiresBefore,
+    usedOverPercent,
+    usedUnderPercent,
+  } = filter;
   if (text !== undefined) where.and(...textCondition(text, dialect));
   words.forEach((word, i) => {
     const [condition, bind] = textCondition(word.text, dialect, `_${i}`);
     where.and(word.isExcluded ? `NOT (${condition})` : condition, bind);
   });
   if (projects !== undefined) where.and(...projectCondition(projects));
+  if (issuedBy !== undefined) where.and('t.issued_by = $issuedBy', { issuedBy });
   if (states !== undefined) where.and(stateCondition(selected(states)), { yes: true, no: false, now: nowMs });
   if (expiresAfter !== undefined) where.and('t.expires_at > $after', { after: atMs(expiresAfter, nowMs) });
   if (expiresBefore !== undefined) where.and('t.expires_at < $before', { before: atMs(expiresBefore, nowMs) });
@@ -117,6 +130,22 @@ export function idsOfTimes(
   const where = times.map(([condition]) => condition).join(' AND ');
   const bind = Object.assign({}, ...times.map(([, values]) => values)) as Bind;
   return { sql: `SELECT t.id FROM tokens t ${hint} WHERE ${where} LIMIT ${most}`, bind };
+}
+
+/** The query for the IDs of up to `most` tokens of an issuer, or of several projects; null for another filter. */
+export function idsOfOwners(
+  { issuedBy, projects }: TokenFilter,
+  { indexHint }: Dialect,
+  most: number,
+): { sql: string; bind: Bind } | null {
+  const ids = (index: string, condition: string, bind: Bind) => ({
+    sql: `SELECT t.id FROM tokens t ${indexHint(index)} WHERE ${condition} LIMIT ${most}`,
+    bind,
+  });
+  if (issuedBy !== undefined) return ids(BY_ISSUER, 't.issued_by = $issuedBy', { issuedBy });
+  // Those of one project have an index in the order of a page.
+  if (!projects || projects.isExcluded || projects.among.length === 1) return null;
+  return ids(OF_PROJECT, ...projectCondition(projects));
 }
 
 const atMs = (moment: Moment, nowMs: number) => ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);

@@ -16,6 +16,7 @@ import type { TokenColumns } from './tables.js';
 import {
   countIndexOf,
   type DeterminedFilter,
+  idsOfOwners,
   idsOfTimes,
   pageIndexOf,
   projectCondition,
@@ -62,9 +63,10 @@ export async function listTokens(
   );
 }
 
-async function usableIn(on: Reader, { allows, projects }: TokenFilter): Promise<Usable | null> {
+async function usableIn(on: Reader, { allows, projects, issuedBy }: TokenFilter): Promise<Usable | null> {
   if (!allows) return null;
   const among = new Conditions();
+  if (issuedBy !== undefined) among.and('t.issued_by = $issuedBy', { issuedBy });
   if (projects && !projects.isExcluded) among.and(...projectCondition(projects));
   return usableBy(on, allows, among);
 }
@@ -99,7 +101,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
   const few = used ? null : await listing.findFew();
   const found = used ?? (few ? null : await firstSpent(on, listing));
   const conditions = few?.rest ?? filter;
-  const isOfFew = few !== null || conditions.projects?.isExcluded === false;
+  const isOfFew = few !== null || conditions.projects?.isExcluded === false || conditions.issuedBy !== undefined;
   const counted = tokenConditions(conditions, nowMs, dialect, isOfFew);
   const part = states ? { ...conditions, states: { among: states, isExcluded: false } } : conditions;
   const where = tokenConditions(part, nowMs, dialect);
@@ -134,7 +136,8 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   const { filter, states, field: column, descending, page, nowMs } = listing;
   const { errorsOver, models, ...others } = filter;
   const used = useCondition({ errorsOver, models }, nowMs, on.dialect);
-  if (!used || column === 'spent') return null;
+  // Most tokens in the order of the page are of other issuers.
+  if (!used || column === 'spent' || filter.issuedBy !== undefined) return null;
   const part = states ? { ...others, states: { among: states, isExcluded: false } } : others;
   const ordered = { sortColumn: `t.${column}`, idColumn: 't.id', descending };
   const where = afterPosition(tokenConditions(part, nowMs, on.dialect), ordered, page.after);
@@ -152,8 +155,8 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
  * The same for the order of what was spent: the first purses are read alone, and most are of tokens that match. Null if too few are.
  */
 async function firstSpent(on: Reader, { filter, field, descending, page, nowMs }: Listing): Promise<string[] | null> {
-  // Most tokens are of other projects than the given ones.
-  if (field !== 'spent' || filter.projects?.isExcluded === false) return null;
+  // Most tokens are of other projects than the given ones, and of other issuers.
+  if (field !== 'spent' || filter.projects?.isExcluded === false || filter.issuedBy !== undefined) return null;
   const where = tokenConditions(filter, nowMs, on.dialect);
   const first = firstBySpent(descending, page.after, FIRST_PER_ROW * (page.limit + 1), nowMs);
   const order = orderOf({ sortColumn: 'first.spent', idColumn: 'first.id', descending });
@@ -214,6 +217,9 @@ function countOfStates(on: Reader, { states, ...others }: TokenFilter, nowMs: nu
  * the usage of some days, so it is done once and not again for the total and the page. Many matches are found quickly.
  */
 async function findFew(on: Reader, filter: DeterminedFilter, nowMs: number): Promise<Few | null> {
+  const owned = idsOfOwners(filter, on.dialect, FEW + 1);
+  const ofOwners = owned && (await idsIfFew(on, owned.sql, owned.bind));
+  if (ofOwners) return { ids: ofOwners, rest: filter };
   const { errorsOver, models, ...others } = filter;
   const isOfErrors = errorsOver !== undefined;
   if (isOfErrors || (models && !models.isExcluded)) {

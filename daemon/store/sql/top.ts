@@ -4,12 +4,14 @@
  * finds the groups that it shows, and then reads the counts of those. Projects and models, and the total, are read from the sums over
  * all tokens.
  */
-import type { TopCount, TopFigures, TopGroup, TopPart, TopQuery, TopSums } from '../../core/ports.js';
+import { EVERYTHING } from '../../core/authority.js';
+import type { Scope, TopCount, TopFigures, TopGroup, TopPart, TopQuery, TopSums } from '../../core/ports.js';
 import { QUANTILES, TOP_STEPS } from '../../core/top.js';
 import { firstIdOf, MINUTE_MS, TIME_BOUNDS_MS } from '../../core/usage.js';
 import type { Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
+import { amongValues, BY_ISSUER, inProjects, IS_ISSUED, ofIssued } from './scopes.js';
 import { USAGE_TIMES } from './tables.js';
 import { FAILURES_BY_OUTCOME, summedIn } from './usage-report.js';
 
@@ -58,6 +60,7 @@ interface Rows {
   areOfTokens: boolean;
   tokens: readonly string[] | null;
   projects: readonly string[] | null;
+  scope: Scope;
 }
 
 interface Steps {
@@ -68,16 +71,19 @@ interface Steps {
 
 /** The window that ends at that time. */
 export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Promise<TopPart> {
-  const { by, tokenId, projectId } = query;
+  const { by, tokenId, projectId, scope = EVERYTHING } = query;
   const { stepMs, steps } = TOP_STEPS[query.window];
   const fromMs = nowMs - (nowMs % stepMs) - (steps - 1) * stepMs;
-  const sourceOf = (rows: Rows) => (query.window === '24h' ? hours(on, rows, fromMs) : minutes(rows, fromMs, nowMs));
-  const areOfTokens = by === 'token' || tokenId !== undefined;
+  const sourceOf = (rows: Rows) =>
+    query.window === '24h' ? hours(on, rows, fromMs) : minutes(on.dialect, rows, fromMs, nowMs);
+  const isOfSomeTokens = tokenId !== undefined || scope.issuedBy !== null;
+  const areOfTokens = by === 'token' || isOfSomeTokens;
   const only = {
     tokens: tokenId === undefined ? null : [tokenId],
     projects: projectId === undefined ? null : [projectId],
+    scope,
   };
-  const ofTotal = sourceOf({ areOfTokens: tokenId !== undefined, ...only });
+  const ofTotal = sourceOf({ areOfTokens: isOfSomeTokens, ...only });
   const [all] = await sumsOf(on, [], ofTotal);
   const total: TopFigures = { ...sumsIn(all), ...noHistory(steps) };
   for (const row of await historyOf(on, [], ofTotal, stepMs)) addStep(total, row, { fromMs, stepMs, steps });
@@ -90,6 +96,7 @@ export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Pr
         by === 'token' || by === 'model_total'
           ? only.projects
           : [...new Set(groups.flatMap((group) => group.projectId ?? []))],
+      scope,
     });
     chosen.where.and(IS_KNOWN);
     await addFigures(on, groups, DIMENSIONS[by], chosen, { fromMs, stepMs, steps });
@@ -99,31 +106,41 @@ export async function topOfUsage(on: Reader, query: TopQuery, nowMs: number): Pr
 
 // ---- where the rows are
 
-function minutes({ areOfTokens, tokens, projects }: Rows, fromMs: number, nowMs: number): Source {
+function minutes(dialect: Dialect, rows: Rows, fromMs: number, nowMs: number): Source {
+  const { areOfTokens, tokens, projects } = rows;
   // With the next one, because the clock of another instance may be ahead.
   const untilMs = nowMs + 2 * MINUTE_MS;
   const where = new Conditions();
-  if (areOfTokens && tokens === null) {
+  const { isByIssuer } = scoped(where, rows);
+  if (areOfTokens && tokens === null && !isByIssuer) {
     where.and("from_ms >= $since AND from_ms < $until AND token_id <> ''", { since: fromMs, until: untilMs });
   } else {
     // Each minute is looked up by itself: the rows of all tokens in between are many more.
     const starts = Array.from({ length: Math.ceil((untilMs - fromMs) / MINUTE_MS) }, (_, n) => fromMs + n * MINUTE_MS);
     where.and(`from_ms IN (${starts.join(', ')})`);
-    among(where, 'token_id', areOfTokens ? (tokens ?? []) : ['']);
+    if (!isByIssuer) among(where, 'token_id', areOfTokens ? (tokens ?? []) : ['']);
   }
   if (projects) among(where, 'project_id', projects);
-  return { from: 'usage_minutes', where, time: 'from_ms', counts: COUNTS, times: USAGE_TIMES };
+  const from = isByIssuer ? ofIssued(dialect, 'usage_minutes') : 'usage_minutes';
+  return { from, where, time: 'from_ms', counts: COUNTS, times: USAGE_TIMES };
 }
 
-function hours(on: Reader, { areOfTokens, tokens, projects }: Rows, since: number): Source {
+function hours(on: Reader, rows: Rows, since: number): Source {
+  const { areOfTokens, tokens, projects } = rows;
   const where = new Conditions();
+  const { isByIssuer, isByProject } = scoped(where, rows);
   if (areOfTokens) {
     // As in reports of usage: the indexes on tokens and projects continue with the hour, and the table is in the order of IDs.
-    if (!tokens && !projects) where.and('id >= $since', { since: firstIdOf(since) });
+    if (!tokens && !projects && !isByIssuer && !isByProject) where.and('id >= $since', { since: firstIdOf(since) });
     else where.and('hour_ms >= $since', { since });
     where.and("token_id <> ''");
     if (!tokens && projects) among(where, 'project_id', projects);
-    const from = tokens ? listed(on, where, 'usage_hourly', 'token_id', tokens, 'usage_hourly_token') : 'usage_hourly';
+    const index = 'usage_hourly_token';
+    const from = tokens
+      ? listed(on, where, 'usage_hourly', 'token_id', tokens, index)
+      : isByIssuer
+        ? ofIssued(on.dialect, 'usage_hourly', index)
+        : 'usage_hourly';
     return { from, where, time: 'hour_ms', counts: COUNTS_OF_HOURS, times: [] };
   }
   where.and("kind = 'project_hour' AND from_ms >= $since", { since });
@@ -131,14 +148,17 @@ function hours(on: Reader, { areOfTokens, tokens, projects }: Rows, since: numbe
   return { from, where, time: 'from_ms', counts: COUNTS, times: [] };
 }
 
+/** Adds what is in scope. @returns whether the rows are found by the issuer of the tokens, and whether by projects. */
+function scoped(where: Conditions, { areOfTokens, tokens, scope: { projects, issuedBy } }: Rows) {
+  inProjects(where, 'project_id', projects);
+  const isByIssuer = areOfTokens && issuedBy !== null && tokens === null;
+  if (issuedBy !== null && tokens !== null) where.and(IS_ISSUED, { issuedBy });
+  if (isByIssuer) where.bind.issuedBy = issuedBy;
+  return { isByIssuer, isByProject: projects !== null };
+}
+
 function among(where: Conditions, column: string, values: readonly string[]): void {
-  const bind = Object.fromEntries(values.map((value, n) => [`${column}_${n}`, value]));
-  where.and(
-    `${column} IN (${Object.keys(bind)
-      .map((name) => `$${name}`)
-      .join(', ')})`,
-    bind,
-  );
+  where.and(...amongValues(column, values, column));
 }
 
 /** Rows found one by one. Without the hint SQLite reads those of all projects for each of the listed ones. */
@@ -160,6 +180,12 @@ function listed(
 const IS_KNOWN = "project_id <> ''";
 
 /** When a token or project was last used: the rows only say in which minute or hour. */
+function lastUseOf(by: TopQuery['by'], { issuedBy }: Scope, dialect: Dialect): string {
+  if (by !== 'project' || issuedBy === null) return LAST_USES[by];
+  return `COALESCE((SELECT MAX(t.last_used_at) FROM tokens t ${dialect.indexHint(BY_ISSUER)}
+    WHERE t.issued_by = $issuedBy AND t.project_id = g.project_id), 0)`;
+}
+
 const LAST_USES: Readonly<Record<TopQuery['by'], string>> = {
   token: 'COALESCE((SELECT t.last_used_at FROM tokens t WHERE t.id = g.token_id), 0)',
   // With ORDER BY and LIMIT every database reads a single entry of the index; with MAX, MariaDB reads all of the project.
@@ -172,7 +198,9 @@ const LAST_USES: Readonly<Record<TopQuery['by'], string>> = {
 type KeyRow = KeyColumns & { last_ms: number; used_ms: number; found: number };
 
 /** The first groups, without their figures, and how many there are. */
-async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: Source, steps: number) {
+async function firstGroups(on: Reader, query: TopQuery, source: Source, steps: number) {
+  const { by, sort, limit, scope = EVERYTHING } = query;
+  const lastUse = lastUseOf(by, scope, on.dialect);
   const { from, where, time } = source;
   where.and(IS_KNOWN);
   const keys = DIMENSIONS[by].join(', ');
@@ -181,8 +209,8 @@ async function firstGroups(on: Reader, { by, sort, limit }: TopQuery, source: So
   const grouped = `SELECT ${keys}, ${keyOf(sort, source, on.dialect)} AS sorted_by, SUM(requests) AS done, MAX(${time}) AS last_ms, COUNT(*) OVER () AS found
     FROM ${from} ${where.sql} GROUP BY ${keys} ${isByUse ? '' : `ORDER BY sorted_by ${order}`}`;
   const rows = await on.select<KeyRow>(
-    `SELECT ${keys}, last_ms, ${LAST_USES[by]} AS used_ms, found FROM (${grouped}) g
-     ORDER BY ${isByUse ? on.dialect.greatest('last_ms', LAST_USES[by]) : 'sorted_by'} ${order}`,
+    `SELECT ${keys}, last_ms, ${lastUse} AS used_ms, found FROM (${grouped}) g
+     ORDER BY ${isByUse ? on.dialect.greatest('last_ms', lastUse) : 'sorted_by'} ${order}`,
     where.bind,
   );
   const groups = rows.map((row): TopGroup => ({

@@ -7,6 +7,7 @@ import { DAY_MS, firstIdOf } from '../../core/usage.js';
 import type { Bind, Reader } from './database.js';
 import type { Dialect } from './dialect.js';
 import { Conditions } from './lists.js';
+import { inProjects, IS_ISSUED, ofIssued } from './scopes.js';
 import { type SumKind, USAGE_SUM_COUNTS, type UsageCountColumns } from './tables.js';
 
 /** @returns up to `most` lines, and one more if there are more. */
@@ -27,6 +28,9 @@ export const FAILURES_BY_OUTCOME = {
   failed: requestsThat(BROKEN_OUTCOMES),
 };
 
+/** SQL for the failures in an hourly row. */
+export const FAILURES_IN_HOUR = `${FAILURES_BY_OUTCOME.refused} + upstream_refused + ${FAILURES_BY_OUTCOME.failed} + cut`;
+
 /** SQL for the sum of a column, which is 0 without rows. A cost is limited to what is exact. */
 export const summedIn = ({ limitedSum }: Pick<Dialect, 'limitedSum'>, column: string): string =>
   column === 'cost_nano' ? limitedSum(column, MAX_NANO) : `COALESCE(SUM(${column}), 0)`;
@@ -46,19 +50,20 @@ interface Part {
 
 /** The queries of a report. Together they cover each moment of its time exactly once. */
 function partsOf(dialect: Dialect, query: UsageQuery, most: number): Part[] {
-  const { by, sinceMs, untilMs, projectId, tokenId } = query;
-  const tellsTokens = by.has('token') || tokenId !== undefined;
+  const { by, sinceMs, untilMs, projectId, tokenId, scope } = query;
+  const isOfIssuer = scope !== undefined && scope.issuedBy !== null;
+  const tellsTokens = by.has('token') || tokenId !== undefined || isOfIssuer;
   const hours = (fromMs: number, toMs: number): Part[] => {
     if (fromMs >= toMs) return [];
     const span = { ...query, sinceMs: fromMs, untilMs: toMs };
     return [tellsTokens ? fromRows(dialect, span, most) : fromSums(dialect, 'project_hour', span, most)];
   };
-  // One token has few hours.
-  if (by.has('hour') || tokenId !== undefined) return hours(sinceMs, untilMs);
+  // One token has few hours, and so have those of an issuer. Sums of days are not found by token.
+  if (by.has('hour') || tokenId !== undefined || isOfIssuer) return hours(sinceMs, untilMs);
   const firstDayMs = Math.ceil(sinceMs / DAY_MS) * DAY_MS;
   const lastDayMs = Math.floor(untilMs / DAY_MS) * DAY_MS;
   if (firstDayMs >= lastDayMs) return hours(sinceMs, untilMs);
-  const days = { by, sinceMs: firstDayMs, untilMs: lastDayMs, projectId };
+  const days = { by, sinceMs: firstDayMs, untilMs: lastDayMs, projectId, scope };
   return [
     ...hours(sinceMs, firstDayMs),
     fromSums(dialect, tellsTokens ? 'token_day' : 'project_day', days, most),
@@ -66,29 +71,36 @@ function partsOf(dialect: Dialect, query: UsageQuery, most: number): Part[] {
   ];
 }
 
-function fromRows(dialect: Dialect, { by, sinceMs, untilMs, projectId, tokenId }: UsageQuery, most: number): Part {
-  const where = new Conditions();
+function fromRows(dialect: Dialect, query: UsageQuery, most: number): Part {
+  const { by, sinceMs, untilMs, projectId, tokenId, scope } = query;
+  const where = inProjects(new Conditions(), 'project_id', scope?.projects);
+  const issuedBy = scope?.issuedBy ?? null;
+  if (issuedBy !== null && tokenId !== undefined) where.and(IS_ISSUED, { issuedBy });
+  const isByIssuer = issuedBy !== null && tokenId === undefined;
   if (tokenId !== undefined) where.and('token_id = $tokenId', { tokenId });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
   // The indexes on tokens and projects continue with the hour. The table itself is in the order of IDs.
-  if (where.sql === '') {
+  if (where.sql === '' && !isByIssuer) {
     where.and('id >= $since AND id < $until', { since: firstIdOf(sinceMs), until: firstIdOf(untilMs) });
   } else {
     where.and('hour_ms >= $since AND hour_ms < $until', { since: sinceMs, until: untilMs });
   }
-  return { sql: summed(dialect, by, 'usage_hourly', 'hour_ms', where, FAILURES_BY_OUTCOME, most), bind: where.bind };
+  const from = isByIssuer ? ofIssued(dialect, 'usage_hourly', 'usage_hourly_token') : 'usage_hourly';
+  const bind = isByIssuer ? { ...where.bind, issuedBy } : where.bind;
+  return { sql: summed(dialect, by, from, 'hour_ms', where, FAILURES_BY_OUTCOME, most), bind };
 }
 
 function fromSums(
   dialect: Dialect,
   kind: SumKind,
-  { by, sinceMs, untilMs, projectId }: UsageQuery,
+  { by, sinceMs, untilMs, projectId, scope }: UsageQuery,
   most: number,
 ): Part {
   const where = new Conditions()
     .and('kind = $kind', { kind })
     .and('from_ms >= $since AND from_ms < $until', { since: sinceMs, until: untilMs });
   if (projectId !== undefined) where.and('project_id = $projectId', { projectId });
+  inProjects(where, 'project_id', scope?.projects);
   return { sql: summed(dialect, by, 'usage_sums', 'from_ms', where, {}, most), bind: where.bind };
 }
 

@@ -12,6 +12,7 @@
 import {
   StoreUnavailable,
   type IncidentFigures,
+  type Scope,
   type TopPart,
   type TopQuery,
   type UsageFlush,
@@ -101,8 +102,8 @@ export class SqlUsage implements UsageStore {
     return topOfUsage(this.#database, query, nowMs);
   }
 
-  incidents(nowMs: number, urgentCause: string): Promise<IncidentFigures> {
-    return incidentFigures(this.#database, nowMs, urgentCause);
+  incidents(nowMs: number, urgentCause: string, scope?: Scope): Promise<IncidentFigures> {
+    return incidentFigures(this.#database, nowMs, urgentCause, scope);
   }
 
   async removeBefore(dayMs: number): Promise<boolean> {

@@ -1,5 +1,6 @@
 import { expect } from 'chai';
 import type { WireMigrations, WireProblem, WireProject } from '../../../daemon/api/contract.js';
+import { operations } from '../../../daemon/api/operations.js';
 import { type Route, ROUTES } from '../../../daemon/api/routes.js';
 import { mintSecret } from '../../../daemon/core/token.js';
 import { allCopied } from '../../support/audit-files.js';
@@ -56,9 +57,21 @@ describe('the management API', () => {
       });
     }
 
-    it('H12 every operation needs the management token, whatever its method and query', async () => {
+    it('H12 every operation needs a credential, whatever its method and query, except the log-in of people', async () => {
+      const isPublic = new Set<string>();
+      for (const { method, path, permission } of Object.values(operations)) {
+        if (permission !== 'public') continue;
+        for (const each of [method, ...(method === 'GET' ? ['HEAD'] : [])]) isPublic.add(`${each} ${path}`);
+      }
+      expect([...isPublic]).to.deep.equal([
+        'GET /manage/login',
+        'HEAD /manage/login',
+        'POST /manage/login/device',
+        'POST /manage/login/device/finish',
+      ]);
       for (const { method, path } of Object.values<Route>(ROUTES)) {
         for (const each of [method, 'OPTIONS', ...(method === 'GET' ? ['HEAD'] : [])]) {
+          if (isPublic.has(`${each} ${path}`)) continue;
           const target = `${path.replace('{id}', ID)}?x=1`;
           const answer = await rawRequest(daemon, {
             method: each,

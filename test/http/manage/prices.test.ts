@@ -85,7 +85,7 @@ describe('prices', () => {
     const file = join(temporaryFolder(), 'prices.json');
     writeFileSync(file, '{"prices": [{"model": "house-*", "input": "2", "output": "8", "per_request": "0.001"}]}');
     const settings = loadSettings({ MANAGEMENT_TOKEN, PRICES_FILE: file }).reloadable;
-    scene.daemon.daemon.apply(settings, readPriceFile(settings.pricesFile));
+    scene.daemon.daemon.apply(settings, { prices: readPriceFile(settings.pricesFile) });
     expect(await post()).to.equal(1_000 * 2_000 + 100 * 8_000 + 1_000_000);
     expect((await read<WirePricesMissing>('prices/check')).models.map(({ model }) => model)).not.to.contain(
       'house-large',
@@ -121,8 +121,8 @@ describe('prices', () => {
     const unknown = await llmp('prices explain unheard-of', { env });
     expect(unknown.exitCode).to.equal(9);
     expect(unknown.out).to.contain('has no price');
-    scene.daemon.daemon.apply(settings, readPriceFile(file));
-    scene.daemon.daemon.apply(settings, null);
+    scene.daemon.daemon.apply(settings, { prices: readPriceFile(file) });
+    scene.daemon.daemon.apply(settings, { prices: null });
     expect(await post()).to.equal(null);
     const recorded = () => read<WireAuditRecord[]>('audit?action=prices.change');
     await eventually('both changes are recorded', async () => (await recorded()).length === 2);

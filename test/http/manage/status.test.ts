@@ -23,8 +23,8 @@ describe('GET /manage/status', () => {
     await scene.send(scene.post({}, 'x'));
     await eventually('all have ended', () => scene.daemon.ended.length === 3);
     const now = await status();
-    expect(now.requests.per_second).to.be.greaterThan(0);
-    expect(now.requests.errors_per_second).to.be.closeTo(now.requests.per_second / 3, 0.002);
+    expect(now.requests!.per_second).to.be.greaterThan(0);
+    expect(now.requests!.errors_per_second).to.be.closeTo(now.requests!.per_second / 3, 0.002);
     expect(now.cache).to.deep.equal({ backend: 'memory', hit_ratio: 0.333 });
     expect(now.upstream.p50_ms).to.be.greaterThan(0);
     scene.daemon.clock.advance(61_000);
@@ -41,12 +41,12 @@ describe('GET /manage/status', () => {
     expect(refused.status).to.equal(403);
     await eventually('it has ended', () => scene.daemon.ended.length === 1);
     const { requests } = await status();
-    expect(requests.errors_per_second).to.equal(requests.per_second).and.to.be.greaterThan(0);
+    expect(requests!.errors_per_second).to.equal(requests!.per_second).and.to.be.greaterThan(0);
   });
 
   it('counts requests in flight', async () => {
     const { upstream } = await scene.midStream();
-    expect((await status()).requests.in_flight).to.equal(1);
+    expect((await status()).requests!.in_flight).to.equal(1);
     upstream.end();
   });
 
@@ -94,8 +94,8 @@ describe('GET /manage/status', () => {
     await scene.get('sk-wt-no-such-token');
     await eventually('all have ended', () => scene.daemon.ended.length === 4);
     const { requests, cache } = await status();
-    expect(requests.errors_per_second)
-      .to.be.closeTo(requests.per_second / 2, 0.002)
+    expect(requests!.errors_per_second)
+      .to.be.closeTo(requests!.per_second / 2, 0.002)
       .and.to.be.greaterThan(0);
     expect(cache.hit_ratio).to.equal(0.5);
   });
@@ -121,7 +121,7 @@ describe('GET /manage/status', () => {
     await scene.daemon.createToken(scene.project.id);
     await allCopied(scene.daemon);
     const now = await status();
-    expect(now.event_bus.published).to.equal(before.event_bus.published + 2);
+    expect(now.event_bus.published).to.equal(before.event_bus.published! + 2);
     expect(now.audit).to.deep.equal({ status: 'ok', records: (await auditOf(scene.daemon)).length, failures: 0 });
   });
 

@@ -24,7 +24,7 @@ describe('a client that reads its response slowly', () => {
     server = createHttpServer({
       proxy: null,
       upgrades: null,
-      tokenSelf: null,
+      clientRoutes: null,
       unknownPathErrors: null,
       app: (req, res) => {
         if (req.url === '/large') {

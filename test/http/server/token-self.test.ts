@@ -154,16 +154,32 @@ describe('GET /token/self', () => {
     expect({ status: known.status, text: known.text }).to.deep.equal({ status: 200, text: '' });
     expect(Number(known.header('content-length'))).to.be.greaterThan(100);
     expect((await self(null, {}, 'OPTIONS')).status).to.equal(204);
-    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+    for (const method of ['POST', 'PUT', 'PATCH']) {
       const refused = await self(scene.secret, {}, method);
       expectRefusal(refused, METHOD_NOT_ALLOWED);
-      expect(refused.header('allow')).to.equal('GET, HEAD, OPTIONS');
+      expect(refused.header('allow')).to.equal('GET, HEAD, DELETE, OPTIONS');
     }
     expectRefusal(
       await scene.send(head('GET /token/self', scene.secret, { 'Content-Length': '5' }) + 'hello'),
       BODY_TOO_LARGE,
     );
     expect((await scene.send(head('GET /token/selfish', scene.secret))).status).to.equal(404);
+  });
+
+  it('ends the token on DELETE, at once and for good', async () => {
+    await open();
+    expectRefusal(await self(mintSecret(), {}, 'DELETE'), UNAUTHORIZED);
+    const ended = await self(scene.secret, {}, 'DELETE');
+    expect({ status: ended.status, text: ended.text }).to.deep.equal({ status: 204, text: '' });
+    expect((await scene.get()).status).to.equal(401);
+    expectRefusal(await self(scene.secret, {}, 'DELETE'), UNAUTHORIZED);
+    const { id } = scene.token;
+    const token = await scene.daemon.token(id);
+    expect(token).to.deep.include({ state: 'revoked', revoked_by: 'token', revoke_reason: 'ended by its holder' });
+    const query = `/manage/audit?token_id=${id}&action=token.revoke`;
+    const records = (await scene.daemon.manage('GET', query)).body as object[];
+    expect(records).to.have.lengthOf(1);
+    expect(records[0]).to.deep.include({ actor: 'token', outcome: 'success', client_ip: '127.0.0.1' });
   });
 
   it('answers 60 times a minute for each token, and then says when to ask again', async () => {

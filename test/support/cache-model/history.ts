@@ -6,6 +6,7 @@
 import type { CacheStore } from '../../../daemon/core/ports.js';
 import { MemoryResponseCache } from '../../../daemon/store/memory/response-cache.js';
 import { SYSTEM_CALLER } from '../../../daemon/core/audit.js';
+import { EVERYTHING } from '../../../daemon/core/authority.js';
 import type { PurgeSelection } from '../../../daemon/core/cache/cache-manager.js';
 import { TestClock } from '../clock.js';
 import { seededRandom } from '../model.js';
@@ -389,7 +390,7 @@ class History {
     const begunTick = this.#tick;
     this.#busy += 1;
     try {
-      await instance.upkeep.purge(selection, SYSTEM_CALLER);
+      await instance.upkeep.purge(selection, SYSTEM_CALLER, EVERYTHING);
       const purge = { selection, begunTick, here: instance, isKnownElsewhere: false };
       this.#purges.push(purge);
       this.#announce(instance, () => (purge.isKnownElsewhere = true));

@@ -3,20 +3,8 @@ import { labelOf } from '../../../tui/keys/binding.js';
 import { bindingsOn, keyScopeOf } from '../../../tui/keys/press.js';
 import { type State, view } from '../../../tui/state/state.js';
 import { Operator } from '../operator.js';
-import { DENIED, project, record, SimulatedDaemon, token, UNREACHABLE } from '../simulated.js';
-
-const full = () => {
-  const daemon = new SimulatedDaemon({
-    tokens: [token(0), token(1, { is_active: false }), token(2, { state: 'expired' })],
-    projects: [project('web'), project('off', { is_active: false })],
-  });
-  daemon.records = Array.from({ length: 400 }, (_, index) => record(index));
-  daemon.contexts = [
-    { name: 'here', server: 'x', isCurrent: true, isProtected: false, isReadonly: false, color: null },
-    { name: 'prod', server: 'y', isCurrent: false, isProtected: true, isReadonly: false, color: 'red' },
-  ];
-  return daemon;
-};
+import { DENIED, SimulatedDaemon, UNREACHABLE } from '../simulated.js';
+import { full, WAYS } from '../ways.js';
 
 /** Conditions of the daemon or the context. */
 const MATTERS: Record<string, () => Operator> = {
@@ -45,34 +33,6 @@ const MATTERS: Record<string, () => Operator> = {
   'some are marked': () => new Operator({ daemon: full() }).press('ctrl+a'),
   'the last change can be undone': () => new Operator({ daemon: full() }).press('2', 'x', 'tab', 'enter'),
   'the terminal is tiny': () => new Operator({ daemon: full() }).resizes(1, 1),
-};
-
-/** How to reach each scope. */
-const WAYS: Record<string, readonly string[]> = {
-  overview: ['1'],
-  tokens: ['2'],
-  token: ['2', 'enter'],
-  projects: ['3'],
-  'tokens of a project': ['3', 'enter'],
-  audit: ['4'],
-  'an open record': ['4', 'enter'],
-  cache: ['5'],
-  events: ['6'],
-  top: ['7'],
-  'top models': ['7', 'm'],
-  'a dialog': ['2', 'x'],
-  'the form of a token': ['2', 'n'],
-  'the choices of a field': ['2', 'n', 'shift+tab', 'space'],
-  'the form of a project': ['3', 'n'],
-  'a purge': ['5', 'x'],
-  'a secret': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter'],
-  'a path': ['2', 'n', 'enter', 'enter', 'enter', 'enter', 'enter', 'w'],
-  'the filter': ['2', '/'],
-  'the command line': ['2', ':'],
-  help: ['2', '?'],
-  'a search in help': ['2', '?', '/', 'x'],
-  contexts: ['2', 'c'],
-  columns: ['2', 'C'],
 };
 
 /** Movement keys at an end do nothing and need no message. */

@@ -6,6 +6,7 @@ import { frameLines, plainLines as linesOf, screenText } from './rendering.js';
 import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { scene, SCENES } from './scenes.js';
 import { STATUS } from './screen-fixture.js';
+import { self } from '../simulated.js';
 
 const header = (state: State) => linesOf(state)[0]!;
 const tabs = (state: State) => linesOf(state)[1]!;
@@ -39,6 +40,43 @@ describe('header', () => {
     expect(header(scene().lose({ kind: 'refused', status: 503 }).state)).to.contain('▲ stale');
     expect(header(scene().lose({ kind: 'refused', status: 401 }).state)).to.contain('✗ denied');
     expect(header(scene().press('p').state)).to.contain('‖ paused');
+  });
+});
+
+describe('who is logged in', () => {
+  const ana = self('issuer', { name: 'ana' });
+
+  it('is in the header at every width, with the role; the holder of the management token is nobody', () => {
+    expect(header(scene({ self: ana, columns: 120 }).state)).to.match(
+      / prod .* {2}ana \(issuer\) {2}llmp\.example:8443 {2}tokens /,
+    );
+    expect(header(scene({ self: ana, columns: 80 }).press('enter').state)).to.contain(
+      '▌PROTECTED▐  ana (issuer)  tokens › ci-deploy ',
+    );
+    const long = self('operator', { name: 'Ana Maria Lima de Albuquerque e Castro' });
+    expect(header(scene({ self: long, columns: 80 }).state))
+      .to.contain('(operator)')
+      .and.to.contain('tokens');
+    expect(header(scene({ self: long, columns: 50, place: { isProtected: false } }).state)).to.match(
+      /Ana Maria… \(operator\) /,
+    );
+    expect(header(scene().state)).not.to.contain('(');
+  });
+
+  it('has the tabs of the role, with the numbers that they have for all', () => {
+    expect(tabs(scene({ self: ana }).state)).to.match(/^ 1 Overview {2}2 Tokens 80 {2}3 Projects 3 {2}7 Top +$/);
+  });
+
+  it('is in the words of a refusal, which say what to do', () => {
+    const denied = { kind: 'refused', status: 401 } as const;
+    expect(message(scene({ self: ana }).lose(denied).state)).to.contain('! the secret of ana was refused · ^r retries');
+    const ended = { ...denied, code: 'session_ended' };
+    expect(message(scene({ self: ana }).lose(ended).state)).to.contain(
+      '! the session has ended · run `llmp login`, then press ^r',
+    );
+    expect(message(scene({ self: ana, place: { context: null } }).lose(ended).state)).to.contain(
+      '! the session has ended · run `llmp login`, and start again',
+    );
   });
 });
 

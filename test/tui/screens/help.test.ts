@@ -1,18 +1,26 @@
 import { expect } from 'chai';
 import { bindingsOn } from '../../../tui/keys/press.js';
 import { filterKeys } from '../../../tui/state/filtering.js';
-import { DETAIL_SCREENS, layer, TABS, type Screen } from '../../../tui/state/state.js';
+import { layer, SCREENS, type Screen, type Tab, TABS } from '../../../tui/state/state.js';
 import { NOTHING_SAVED, type SavedView } from '../../../tui/state/saved.js';
 import { screenText } from './rendering.js';
 import { scene } from './scenes.js';
 import type { ScreenFixture, Setting } from './screen-fixture.js';
 
+/** How to reach the screens that have no tab. */
+const WAYS: Partial<Record<Screen, readonly [tab: Tab, ...keys: string[]]>> = {
+  token: ['tokens', 'enter'],
+  project: ['projects', 'enter'],
+  operators: ['tokens', 'O'],
+  operator: ['tokens', 'O', 'enter'],
+  trusts: ['tokens', 'T'],
+  trust: ['tokens', 'T', 'enter'],
+};
+
 /** Opens help on a screen. */
 function helpOf(screen: Screen, setting: Setting, prepared = (it: ScreenFixture) => it): ScreenFixture {
-  const it = prepared(
-    scene({ ...setting, tab: screen === 'token' ? 'tokens' : screen === 'project' ? 'projects' : screen }),
-  );
-  return it.press(...(screen === 'token' || screen === 'project' ? ['enter'] : []), '?');
+  const [tab, ...keys] = WAYS[screen] ?? [TABS.find((it) => it === screen) ?? 'tokens'];
+  return prepared(scene({ ...setting, tab }).press(...keys)).press('?');
 }
 
 /** The text in the frame of the panel, with single spaces. */
@@ -26,7 +34,7 @@ function panelText({ state }: ScreenFixture): string {
 }
 
 describe('help', () => {
-  for (const screen of [...TABS, ...DETAIL_SCREENS] as const) {
+  for (const screen of SCREENS) {
     for (const columns of [50, 80, 120]) {
       for (const [condition, prepared] of [
         ['connected', undefined],

@@ -5,6 +5,7 @@ import { aTop, aTopRow } from '../../support/factories.js';
 import { NOTHING_SAVED } from '../../../tui/state/saved.js';
 import { Secret } from '../../../tui/state/secret.js';
 import type { Tab } from '../../../tui/state/state.js';
+import { operator, self, trust } from '../simulated.js';
 import {
   at,
   ofProject,
@@ -265,7 +266,7 @@ const HOSTILE_SETTING: Setting = {
   audit: HOSTILE.map((words, number) =>
     record(number, {
       action: words as 'token.use',
-      actor: words as 'cli',
+      actor: words,
       outcome: 'error',
       token_id: words,
       project_id: words,
@@ -317,9 +318,23 @@ export function withSecret(scene: ScreenFixture): ScreenFixture {
   return scene.act({
     on: 'changed',
     change: { what: 'create-token', body: { project_id: made.project_id } },
-    outcome: { done: 1, doneIds: [], failures: [], created: { token: made, secret: new Secret(SECRET) } },
+    outcome: {
+      done: 1,
+      doneIds: [],
+      failures: [],
+      created: { of: { is: 'token', token: made }, secret: new Secret(SECRET) },
+    },
   });
 }
+
+/** Names that anybody may have written. */
+const hostileAccess = () => ({
+  operators: [
+    operator(hostile(0), { role: 'issuer', ceilings: { hours: 8, models: [hostile(1)] } }),
+    operator(hostile(2), { is_active: false }),
+  ],
+  trusts: [trust(hostile(3), { match: { [hostile(4)]: hostile(5) }, issuer: hostile(6), project_name: hostile(7) })],
+});
 
 type Make = (setting: Setting) => ScreenFixture;
 
@@ -379,6 +394,36 @@ const MADE: readonly (readonly [string, Make])[] = [
       new ScreenFixture({ ...setting, tab: 'projects' })
         .press('n', 'n', 'tab', 's', 'k', '-', '1', 'enter', 'enter')
         .wait(12_000),
+  ],
+  ['operators', (setting) => new ScreenFixture({ ...setting, ...hostileAccess() }).press('O', 'j')],
+  ['an operator', (setting) => new ScreenFixture({ ...setting, ...hostileAccess() }).press('O', 'enter', 'j')],
+  [
+    'a new operator',
+    (setting) => new ScreenFixture(setting).press('O', 'n', 'b', 'tab', 'tab', 'tab', 'tab', 'space', 'tab'),
+  ],
+  ['an operator to deactivate', (setting) => new ScreenFixture({ ...setting, ...hostileAccess() }).press('O', 'd')],
+  ['trusts', (setting) => new ScreenFixture({ ...setting, ...hostileAccess() }).press('T')],
+  ['a trust', (setting) => new ScreenFixture({ ...setting, ...hostileAccess() }).press('T', 'enter')],
+  ['no operators', (setting) => new ScreenFixture({ ...setting, operators: [] }).press('O')],
+  ['no trusts', (setting) => new ScreenFixture({ ...setting, trusts: [] }).press('T')],
+  [
+    'somebody with a role',
+    (setting) => new ScreenFixture({ ...setting, self: self('viewer', { name: hostile(0) }) }).press('enter'),
+  ],
+  [
+    'who is logged in',
+    (setting) =>
+      new ScreenFixture({ ...setting, self: self('issuer', { ceilings: { hours: 8 } }) })
+        .press(':')
+        .act({ on: 'paste', text: 'whoami' })
+        .press('enter'),
+  ],
+  [
+    'a token of an issuer',
+    (setting) =>
+      new ScreenFixture({ ...setting, self: self('issuer', { ceilings: { hours: 8, models: ['gpt-5-mini'] } }) }).press(
+        'n',
+      ),
   ],
   ['a purge', (setting) => new ScreenFixture({ ...setting, tab: 'cache' }).press('x', 'right')],
   ['the command line', (setting) => new ScreenFixture(setting).press(':', 'r', 'e')],

@@ -4,11 +4,14 @@ import type {
   WireCache,
   WireEvent,
   WireIncident,
+  WireOperator,
   WireProject,
   WireRequestEvent,
+  WireSelf,
   WireStatus,
   WireToken,
   WireTop,
+  WireTrust,
   WireUsageLine,
 } from '../../../daemon/api/contract.js';
 import { initialState, type InitialStateOptions } from '../../../tui/state/initial-state.js';
@@ -18,6 +21,7 @@ import type { Label } from '../../../tui/state/layers.js';
 import { layer, type Look, type State, type Tab } from '../../../tui/state/state.js';
 import { update } from '../../../tui/state/update.js';
 import { INPUT } from '../../../tui/store.js';
+import { operator, ROOT, trust } from '../simulated.js';
 import { aTop, aWireProject, aWireToken } from '../../support/factories.js';
 
 export const NOW_MS = Date.UTC(2026, 10, 23, 14, 3, 11);
@@ -52,6 +56,10 @@ export interface Setting {
   audit?: readonly WireAuditRecord[];
   events?: readonly WireEvent[];
   cache?: WireCache;
+  /** Who is logged in. */
+  self?: WireSelf;
+  operators?: readonly WireOperator[];
+  trusts?: readonly WireTrust[];
   top?: WireTop;
   incidents?: readonly WireIncident[];
   contexts?: readonly ContextSummary[];
@@ -140,6 +148,12 @@ export class ScreenFixture {
     const page = <T>(items: readonly T[]) => ({ items: [...items], next: null, total: items.length });
     const records = [...audit].reverse();
     switch (request.of) {
+      case 'self':
+        return this.setting.self ?? ROOT;
+      case 'operators':
+        return this.setting.operators ?? [operator('ana'), operator('ci', { is_active: false })];
+      case 'trusts':
+        return this.setting.trusts ?? [trust('gha {repository}#{run_id}')];
       case 'status':
         return this.setting.status ?? STATUS;
       case 'incidents':

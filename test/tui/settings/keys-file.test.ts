@@ -70,7 +70,9 @@ describe('keys.toml', () => {
   });
 
   it('applies to the screens that several groups share', () => {
-    const it = withKeys('[global]\nprojects = "f3"\n[lists]\ndown = "n"\n[tokens]\nnew = "f2"\n[projects]\nnew = "f2"');
+    const it = withKeys(
+      '[global]\nprojects = "f3"\n[lists]\ndown = "n"\n[tokens]\nnew = "f2"\n[projects]\nnew = "f2"\n[access]\nnew-operator = "f2"',
+    );
     expect(view(it.press('n').state)).to.deep.equal({ screen: 'tokens' });
     expect(it.state.tokens.window.cursorIndex).to.equal(1);
     expect(view(it.press('f3').state)).to.deep.equal({ screen: 'projects' });

@@ -22,8 +22,8 @@ describe('issuing a token again', () => {
       expect(operator.says).to.equal('Created name-0.');
       const { top } = operator;
       expect(top?.kind).to.equal('reveal');
-      expect(top?.kind === 'reveal' && [top.token.name, top.secret.reveal(), top.isShown]).to.deep.equal([
-        'name-0',
+      expect(top?.kind === 'reveal' && [top.of, top.secret.reveal(), top.isShown]).to.deep.equal([
+        { is: 'token', token: operator.daemon.tokens[1] },
         SECRET,
         false,
       ]);

@@ -5,10 +5,11 @@ import { withCommandLine } from '../../state/files.js';
 import { lineOf } from '../../state/line.js';
 import { closed } from '../../state/navigation.js';
 import type { CommandLine } from '../../state/layers.js';
+import { whyNotPermitted } from '../../state/permitted.js';
 import { andThen, type State, type Transition, withLayer } from '../../state/state.js';
 import { act, type Binding, changeLayer, named, onLayer } from '../binding.js';
 import { type Candidate, candidates, splitLine } from './candidates.js';
-import { type Command, commandNamed, COMMANDS, type CommandProblem, runsAlone, takesNothing } from './commands.js';
+import { type Command, commandNamed, commandsFor, type CommandProblem, runsAlone, takesNothing } from './commands.js';
 
 function entered(state: State, top: CommandLine): Transition {
   const { word, rest, restAt } = splitLine(top.line.text);
@@ -19,11 +20,11 @@ function entered(state: State, top: CommandLine): Transition {
   const command = commandNamed(word);
   if (command) return ran(state, top, command, rest ?? '', restAt);
   const [first] = options;
-  return first ? taken(state, top, first) : [withProblem(state, top, unknown(top.line.text, word))];
+  return first ? taken(state, top, first) : [withProblem(state, top, unknown(state, top.line.text, word))];
 }
 
-function unknown(text: string, word: string): CommandProblem {
-  const names = COMMANDS.map(({ name }) => name);
+function unknown(state: State, text: string, word: string): CommandProblem {
+  const names = commandsFor(state).map(({ name }) => name);
   const advice = didYouMean(word, names, ':help lists the keys');
   const at = text.indexOf(word);
   return { message: `there is no command ${JSON.stringify(word)}; ${advice}`, at, length: word.length };
@@ -57,6 +58,8 @@ function textOf(candidate: Candidate): string {
 }
 
 function ran(state: State, top: CommandLine, command: Command, argument: string, at: number): Transition {
+  const why = command.needs === undefined ? null : whyNotPermitted(state, command.needs);
+  if (why !== null) return [withProblem(state, top, { message: why, at: 0, length: command.name.length })];
   const extra = takesNothing(command) ? argument.trim() : '';
   const done: Transition | CommandProblem =
     extra === ''

@@ -2,9 +2,9 @@
 import { fuzzyRank } from '../../../console/fuzzy.js';
 import type { CommandLine } from '../../state/layers.js';
 import { view, type State } from '../../state/state.js';
-import { type NamedBinding, withCustomKeys } from '../binding.js';
+import { isOffered, type NamedBinding, withCustomKeys } from '../binding.js';
 import { SCREEN_BINDINGS } from '../screens.js';
-import { type Command, commandNamed, COMMANDS } from './commands.js';
+import { type Command, commandNamed, COMMANDS, commandsFor } from './commands.js';
 
 export type Candidate =
   | { kind: 'command'; command: Command }
@@ -53,8 +53,9 @@ interface Ranked {
 function firstWords(state: State, text: string): Candidate[] {
   const typed = text.trim().toLowerCase();
   const { screen } = view(state);
-  const commands = COMMANDS.flatMap((command) => rankedCommand(typed, command));
+  const commands = commandsFor(state).flatMap((command) => rankedCommand(typed, command));
   const actions = withCustomKeys(SCREEN_BINDINGS, state.customKeys)
+    .filter((binding) => isOffered(binding, state))
     // Where a command has the same name, it can do more.
     .filter(({ on, label }) => on.includes(screen) && !COMMANDS.some(({ name }) => name === label))
     .filter(({ label }, at, all) => all.findIndex((other) => other.label === label) === at)

@@ -11,6 +11,7 @@ import { exportOf } from '../../state/export.js';
 import { pathsFor } from '../../state/files.js';
 import { applied } from '../../state/filtering.js';
 import * as navigation from '../../state/navigation.js';
+import { type Deed, deedOf } from '../../state/permitted.js';
 import { refreshed } from '../../state/refreshing.js';
 import type { SavedView } from '../../state/saved.js';
 import * as views from '../../state/saved-views.js';
@@ -20,6 +21,8 @@ import * as token from '../../state/token.js';
 import { loadedTokens } from '../../state/tokens.js';
 import * as tops from '../../state/top.js';
 import { shown } from '../views.js';
+import { showAccess, showSelf } from '../access.js';
+import { isOffered } from '../binding.js';
 import { chooseContext, quit, showHelp } from '../everywhere.js';
 
 /** What is wrong with an argument, and where in it. */
@@ -37,6 +40,8 @@ export interface Command {
   /** The argument is one name, so that choosing a completion completes the command. */
   isName?: boolean;
   meaning: string;
+  /** As of a binding. */
+  needs?: Deed;
   /** Completions of the argument at the caret. */
   complete?(state: State, text: string, caret: number): Suggestion;
   /** @param text the argument, with the spaces around it. */
@@ -49,6 +54,7 @@ const filtered = (name: FilteredScreen & Tab, aliases: readonly string[], meanin
   aliases,
   argument: '[FILTER]',
   meaning,
+  needs: deedOf(name),
   complete: (state, text, caret) => suggest(text, caret, name, knownNames(state)),
   run(state, text) {
     const search = searchIn(text);
@@ -66,6 +72,7 @@ const screen = (name: Tab, aliases: readonly string[], meaning: string): Command
   aliases,
   argument: null,
   meaning,
+  needs: deedOf(name),
   run: (state) => refreshed(navigation.toTab(state, name)),
 });
 
@@ -90,11 +97,11 @@ function unknownName(noun: string, text: string, known: readonly string[]): Comm
 const contextNames = (state: State): Completion[] =>
   (state.contexts ?? []).map(({ name, server }) => ({ insert: name, what: server }));
 
-const viewNames = ({ saved }: State): Completion[] =>
-  saved.views.map(({ name, screen: of, filter }) => ({ insert: name, what: `${of} ${filter}`.trimEnd() }));
+const viewNames = (state: State): Completion[] =>
+  views.viewsOf(state).map(({ name, screen: of, filter }) => ({ insert: name, what: `${of} ${filter}`.trimEnd() }));
 
 function onView(state: State, text: string, run: (view: SavedView) => Transition): Transition | CommandProblem {
-  const view = state.saved.views.find(({ name }) => name === text.trim());
+  const view = views.viewsOf(state).find(({ name }) => name === text.trim());
   return view
     ? run(view)
     : unknownName(
@@ -164,6 +171,7 @@ export const COMMANDS: readonly Command[] = [
     aliases: [],
     argument: '[token|project|model|model_total] [5m|1h|24h] [FILTER]',
     meaning: 'show the busiest tokens, projects or models, such as :top model 24h project:web',
+    needs: deedOf('top'),
     complete: topCompletions,
     run: showTop,
   },
@@ -173,8 +181,32 @@ export const COMMANDS: readonly Command[] = [
     argument: 'NAME|ID',
     isName: true,
     meaning: 'open a token',
+    needs: deedOf('token'),
     complete: names(tokenNames),
     run: openToken,
+  },
+  {
+    name: 'operators',
+    aliases: ['op'],
+    argument: null,
+    meaning: 'show the operators: who has access, and with which role',
+    needs: deedOf('operators'),
+    run: (state) => showAccess(state, 'operators'),
+  },
+  {
+    name: 'trusts',
+    aliases: [],
+    argument: null,
+    meaning: 'show the trusts: whose JWTs are exchanged for tokens',
+    needs: deedOf('trusts'),
+    run: (state) => showAccess(state, 'trusts'),
+  },
+  {
+    name: 'whoami',
+    aliases: [],
+    argument: null,
+    meaning: 'show who is logged in, and what that allows',
+    run: showSelf,
   },
   {
     name: 'ctx',
@@ -257,6 +289,10 @@ export const COMMANDS: readonly Command[] = [
   { name: 'help', aliases: ['h'], argument: null, meaning: 'show the keys of this screen', run: showHelp },
   { name: 'quit', aliases: ['q'], argument: null, meaning: 'quit', run: quit },
 ];
+
+/** The commands that are offered to the caller. */
+export const commandsFor = (state: State): readonly Command[] =>
+  COMMANDS.filter((command) => isOffered(command, state));
 
 export const commandNamed = (word: string): Command | undefined =>
   COMMANDS.find(({ name, aliases }) => name === word || aliases.includes(word));
