@@ -111,6 +111,7 @@ export class CopiedByAnother extends Error {
 class Pages {
   readonly #on: Reader;
   readonly #table: CopiedTable;
+  readonly #columns: readonly Columns[string][];
   readonly #before: Cell | undefined;
   #rows = FIRST_PAGE;
   #next: Promise<CopiedRow[]>;
@@ -119,6 +120,7 @@ class Pages {
   constructor(on: Reader, table: CopiedTable, after: Stretch['after'], before?: Cell) {
     this.#on = on;
     this.#table = table;
+    this.#columns = Object.values(table.columns);
     this.#before = before;
     this.#next = this.#read(after);
   }
@@ -143,7 +145,7 @@ class Pages {
    */
   async #read(after: Stretch['after']): Promise<CopiedRow[]> {
     const { name, key } = this.#table;
-    const names = Object.values(this.#table.columns).map((column) => column.name);
+    const names = this.#columns.map((column) => column.name);
     const rows: CopiedRow[] = [];
     for (let same = after ? key.length - 1 : 0; same >= 0 && rows.length < this.#rows; same--) {
       const conditions = key.slice(0, same).map((column, at) => `${column} = $k${at}`);
@@ -164,10 +166,11 @@ class Pages {
   /** The same on all databases. */
   #normal(row: CopiedRow): CopiedRow {
     const normal: CopiedRow = {};
-    for (const { name, type } of Object.values(this.#table.columns)) {
+    for (const { name, type } of this.#columns) {
       const cell = row[name] ?? null;
-      normal[name] =
-        cell === null ? null : type === 'flag' ? Boolean(cell) : type === 'number' ? exactNumber(String(cell)) : cell;
+      if (cell === null || type === 'text' || type === 'json') normal[name] = cell;
+      else if (type === 'flag') normal[name] = Boolean(cell);
+      else normal[name] = Number.isSafeInteger(cell) ? cell : exactNumber(String(cell));
     }
     return normal;
   }
@@ -177,8 +180,14 @@ const keyOf = ({ key }: CopiedTable, row: CopiedRow): Cell[] => key.map((name) =
 
 const hasLongTexts = ({ columns }: CopiedTable) => Object.values(columns).some(({ type }) => type === 'json');
 
-const lengthOf = (row: CopiedRow): number =>
-  Object.values(row).reduce<number>((sum, cell) => sum + (typeof cell === 'string' ? cell.length : 8), 0);
+function lengthOf(row: CopiedRow): number {
+  let length = 0;
+  for (const name in row) {
+    const cell = row[name];
+    length += typeof cell === 'string' ? cell.length : 8;
+  }
+  return length;
+}
 
 // ---- writing
 
@@ -200,20 +209,15 @@ async function insertRows(tx: SqlTransaction, table: CopiedTable, rows: readonly
       await insertCells(tx, `${into} VALUES`, names, some);
       continue;
     }
-    const read = names.map((_, at) => `r.c${at}`).join(', ');
-    const [from, json] =
+    // The names are quoted, because some are words of SQL.
+    const from =
       tx.dialect.name === 'postgres'
-        ? [
-            `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ type }, at) => `c${at} ${TYPES_OF_POSTGRES[type]}`).join(', ')})`,
-            some.map((row) => Object.fromEntries(names.map((name, at) => [`c${at}`, row[name] ?? null]))),
-          ]
-        : [
-            `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
-              .map(({ type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$[${at}]' ERROR ON ERROR`)
-              .join(', ')})) AS r`,
-            some.map((row) => names.map((name) => row[name] ?? null)),
-          ];
-    await tx.execute(`${into} SELECT ${read} FROM ${from}`, { rows: JSON.stringify(json) }, 'long');
+        ? `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ name, type }) => `"${name}" ${TYPES_OF_POSTGRES[type]}`).join(', ')})`
+        : `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
+            .map(({ name, type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$.${name}' ERROR ON ERROR`)
+            .join(', ')})) AS r`;
+    const read = names.map((name, at) => (tx.dialect.name === 'postgres' ? `r."${name}"` : `r.c${at}`));
+    await tx.execute(`${into} SELECT ${read.join(', ')} FROM ${from}`, { rows: JSON.stringify(some) }, 'long');
   }
 }
 
