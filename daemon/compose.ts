@@ -165,7 +165,10 @@ async function started(options: ComposeOptions, opened: ResourceStack): Promise<
     failed: workers ? Promise.race([core.failed, workers.failed]) : core.failed,
     apply(next, { prices, roles: mapping } = {}) {
       live.current = next;
-      if (mapping !== undefined) roles.current = mapping;
+      if (mapping !== undefined && mapping?.sha256 !== roles.current?.sha256) {
+        roles.current = mapping;
+        management.rolesChanged();
+      }
       if (prices !== undefined && prices?.sha256 !== core.costs.lists.file?.sha256) {
         core.costs.replaceFile(prices);
         if (!link) core.notePrices();

@@ -1,9 +1,15 @@
 /** `llmp audit …`: lists, exports and follows audit records, and verifies audit files. */
 import { counted } from '../../daemon/api/formats.js';
-import { oneOf } from '../../config/kinds.js';
+import { type Kind, oneOf } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import type { AuditQuery, AuditStreamQuery, WireAuditRecord } from '../../daemon/api/contract.js';
-import { AUDIT_ACTIONS, AUDIT_ACTORS, AUDIT_OUTCOMES, MAX_PAGE_SIZE } from '../../daemon/api/vocabulary.js';
+import {
+  ACTOR_PATTERN,
+  AUDIT_ACTIONS,
+  AUDIT_ACTORS,
+  AUDIT_OUTCOMES,
+  MAX_PAGE_SIZE,
+} from '../../daemon/api/vocabulary.js';
 import { auditVerify } from './audit-verify.js';
 import { command, type Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
@@ -14,9 +20,20 @@ import { queryArgument, queryIn, withOptions, withTokensShown } from '../query.j
 import { moment } from '../../console/span.js';
 import { auditView } from '../../console/views.js';
 
+const ACTOR = new RegExp(`^${ACTOR_PATTERN}$`);
+const actorKind: Kind<string> = {
+  accepts: `one of ${AUDIT_ACTORS.join(', ')}, or operator:NAME, person:ID or trust:ID`,
+  values: AUDIT_ACTORS,
+  parse: (given) => (ACTOR.test(given) ? given : undefined),
+};
+
 const filters = {
   action: value('--action <ACTION>', oneOf(...AUDIT_ACTIONS), `only this action: ${AUDIT_ACTIONS.join(', ')}`),
-  actor: value('--actor <ACTOR>', oneOf(...AUDIT_ACTORS), `only by this actor: ${AUDIT_ACTORS.join(', ')}`),
+  actor: value(
+    '--actor <ACTOR>',
+    actorKind,
+    `only by this actor: ${AUDIT_ACTORS.join(', ')}, or operator:NAME, person:ID or trust:ID`,
+  ),
   ...onlyIds,
   outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'only this outcome: success, denied or error'),
 };

@@ -29,6 +29,7 @@ const shareOfCap = termKind('tokens', 'used', 'a percentage with a sign, such as
 const age = termKind('tokens', 'created', 'a time ago or a time with a sign, such as <7d or >2030-01-31');
 const errorCount = termKind('tokens', 'errors', 'a whole number', '>');
 const modelName = termKind('tokens', 'model', 'a part of the name of a model, without spaces');
+const issuer = termKind('tokens', 'by', 'operator:NAME, person:ID or trust:ID');
 const idleTime = termKind('tokens', 'idle', 'a time such as 12h, 30d or 8w', '>');
 
 const list = command({
@@ -67,6 +68,11 @@ const list = command({
       "only tokens that were created less or more than this time ago, for example '<7d'",
     ),
     expiresWithin: value('--expires-within <TIME>', span, 'only tokens that expire within this time, for example 2h'),
+    issuedBy: value(
+      '--issued-by <ACTOR>',
+      issuer,
+      'only tokens of this issuer: operator:NAME, person:ID or trust:ID; a name alone is that of an operator',
+    ),
     sort: value(
       '--sort <FIELD>',
       sortOrder,
@@ -96,6 +102,7 @@ const list = command({
         ...options.errors,
         ...options.model,
         ...options.created,
+        ...options.issuedBy,
         ...(options.sort && { sort: options.sort }),
         ...(options.expiresWithin !== undefined && {
           expires_after: new Date(nowMs).toISOString(),

@@ -9,6 +9,8 @@ import {
   type EventKind,
   ID_PREFIX_PATTERN,
   MODEL_PART_PATTERN,
+  NAMED_ACTOR_PATTERN,
+  NAMED_ACTORS,
   type RequestOutcome,
   STATUS_LIST_PATTERN,
   type TokenState,
@@ -134,7 +136,30 @@ export const tokenState = oneOf('state', STATES, STATE_ALIASES);
 export const projectState = oneOf('state', PROJECT_STATES, { off: 'inactive' });
 export const provider = oneOf('provider', PROVIDER_TITLES);
 export const action = oneOf('action', ACTIONS);
-export const actor = oneOf('actor', ACTORS);
+
+const NAMED_ACTOR = new RegExp(`^${NAMED_ACTOR_PATTERN}$`);
+const isNameBegun = ({ text, isLast }: TermPart) => isLast && NAMED_ACTORS.some((kind) => `${kind}:`.startsWith(text));
+
+const unnamed = oneOf('actor', ACTORS);
+export const actor: ValueSet = {
+  ...unnamed,
+  resolve(part) {
+    if (NAMED_ACTOR.test(part.text)) return { value: part.text };
+    const found = isNameBegun(part) ? 'open' : unnamed.resolve(part);
+    if (found === 'open' || 'value' in found) return found;
+    return { problem: `${found.problem}, or operator:NAME, person:ID or trust:ID` };
+  },
+};
+
+/** Who has issued a token. A name alone is that of an operator. */
+export const issuer: ValueResolver = (part) => {
+  const { text } = part;
+  if (NAMED_ACTOR.test(text)) return { value: text };
+  if (isNameBegun(part)) return 'open';
+  if (text !== '' && !text.includes(':')) return { value: `operator:${text}` };
+  return { problem: 'by must be operator:NAME, person:ID or trust:ID' };
+};
+
 export const outcome = oneOf('outcome', OUTCOMES);
 export const kind = oneOf('kind', KINDS);
 export const requestOutcome = oneOf('outcome', { [FAILED]: 'all failures, of every kind', ...REQUEST_OUTCOMES });

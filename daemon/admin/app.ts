@@ -11,6 +11,7 @@ import { ApiError, Unreachable } from '../api/client.js';
 import { assetRoutes } from './assets.js';
 import { Sessions, type SessionsOptions } from './sessions.js';
 import { formReader, queryOf, type ReadBody } from './forms.js';
+import { offersOf } from './offers.js';
 import { requireSameOrigin, sessionGuard } from './session-guard.js';
 import { Problem, problemIn, problemPage } from './problem.js';
 import type { PageStreams } from './page-streams.js';
@@ -18,12 +19,15 @@ import { type Renderer, rendering } from './render.js';
 import { auditRoutes } from './pages/audit.js';
 import { cacheRoutes } from './pages/cache.js';
 import { eventRoutes } from './pages/events.js';
-import { logInHandlers } from './pages/log-in.js';
+import { logInHandlers, PROVIDER_LOG_IN } from './pages/log-in.js';
 import { identityProviderHandlers } from './pages/identity-provider.js';
+import { myTokenRoutes } from './pages/my-tokens.js';
 import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './pages/project.js';
 import { projectsRoutes } from './pages/projects.js';
 import { policyRoutes } from './pages/policies.js';
+import { operatorRoutes } from './pages/operator.js';
+import { operatorsRoutes } from './pages/operators.js';
 import { providerRoutes } from './pages/provider.js';
 import { batchRoutes } from './pages/batch.js';
 import { bulkRoutes } from './pages/bulk.js';
@@ -31,6 +35,8 @@ import { newTokenRoutes } from './pages/new-token.js';
 import { tokenRoutes } from './pages/token.js';
 import { tokensRoutes } from './pages/tokens.js';
 import { topRoutes } from './pages/top.js';
+import { trustRoutes } from './pages/trust.js';
+import { trustsRoutes } from './pages/trusts.js';
 import { usageRoutes } from './pages/usage.js';
 import type { Route } from './page-request.js';
 
@@ -44,8 +50,10 @@ export interface AdminOptions extends SessionsOptions {
 // A change may have been made although its response was lost, or although the connection to the database failed meanwhile.
 const UNKNOWN_OUTCOME = 'It is unknown whether the change was made: check before you try again.';
 
-const ROUTES: readonly Route[] = [
+/** The pages, in the order in which they match. */
+export const ROUTES: readonly Route[] = [
   ...overviewRoutes,
+  ...myTokenRoutes,
   ...projectsRoutes,
   ...projectRoutes,
   ...providerRoutes,
@@ -60,6 +68,10 @@ const ROUTES: readonly Route[] = [
   ...eventRoutes,
   ...auditRoutes,
   ...cacheRoutes,
+  ...operatorsRoutes,
+  ...operatorRoutes,
+  ...trustsRoutes,
+  ...trustRoutes,
 ];
 
 /**
@@ -94,10 +106,11 @@ const protection = helmet({
 export function createAdminApp(options: AdminOptions): RequestHandler {
   const { path, clock, log } = options;
   const { assets, routes } = assetRoutes();
-  const renderer = rendering({ base: path, assets, clock });
+  const offersTo = offersOf(ROUTES);
+  const renderer = rendering({ base: path, assets, clock, offersTo });
   const sessions = new Sessions(options);
   const readForm = formReader(options.readBody);
-  const requireSession = sessionGuard({ path, sessions, renderer, readForm, streams: options.streams });
+  const requireSession = sessionGuard({ path, sessions, renderer, readForm, streams: options.streams, offersTo });
   const { logInForm, logIn, logOut } = logInHandlers({ path, sessions, renderer, readForm });
 
   const router = Router({ caseSensitive: true, strict: true });
@@ -107,7 +120,7 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   });
   const { leave, comeBack } = identityProviderHandlers({ path, sessions, renderer });
   router
-    .route('/login/provider')
+    .route(`/${PROVIDER_LOG_IN}`)
     .get(leave)
     .all(notAllowed(['GET']));
   // Before the search for secrets in addresses: the identity provider chooses this one.
@@ -130,9 +143,9 @@ export function createAdminApp(options: AdminOptions): RequestHandler {
   for (const at of new Set(ROUTES.map((route) => route.path))) {
     const here = ROUTES.filter((route) => route.path === at);
     const route = router.route(at);
-    for (const { method, handler } of here) {
-      if (method === 'GET') route.get(requireSession.page(handler));
-      else route.post(requireSession.form(handler));
+    for (const it of here) {
+      if (it.method === 'GET') route.get(requireSession.page(it));
+      else route.post(requireSession.form(it));
     }
     route.all(notAllowed(here.map(({ method }) => method)));
   }
@@ -193,6 +206,7 @@ function problemHandler(sessions: Sessions, renderer: Renderer, log: AdminOption
       status,
       body,
       formToken: session?.formToken ?? null,
+      user: session?.user ?? null,
     });
   };
 }

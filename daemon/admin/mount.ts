@@ -38,11 +38,12 @@ export function adminUi(options: AdminUiOptions): AdminUi {
     managementToken,
     clock,
     log,
-    clientFor: ({ clientIp, reason }) =>
+    clientFor: ({ session, clientIp, reason }) =>
       new ManagementClient({
         server,
         managementToken,
         frontEnd: 'admin',
+        session: session ?? undefined,
         clientIp: clientIp ?? undefined,
         reason: reason ?? undefined,
         timeoutMs: TIMEOUT_MS,

@@ -4,8 +4,10 @@ import { moment } from '../../console/span.js';
 import { ApiError, type ManagementClient, type Page } from '../api/client.js';
 import type { WireProject } from '../api/contract.js';
 import { counted } from '../api/formats.js';
+import type { Permission } from '../api/permissions.js';
 import type { PageStream } from './page-streams.js';
 import type { Section } from './parts/document.js';
+import type { Offers, User } from './parts/frame.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 
 export interface PageRequest {
@@ -14,7 +16,9 @@ export interface PageRequest {
   query: URLSearchParams;
   /** Empty for a GET request. */
   form: URLSearchParams;
-  /** Client of the management API that passes on the browser's address. */
+  user: User;
+  may: Offers['may'];
+  /** Client of the management API with the authority of the user, which passes on the browser's address. */
   client: ManagementClient;
   /** The same for changes: it also sends the reason from the form, and an ID that all changes of the form have in common. */
   changeClient: ManagementClient;
@@ -56,11 +60,14 @@ export type PageResponse = PageView | { to: string } | { download: Download } | 
 export interface Route {
   method: 'GET' | 'POST';
   path: string;
+  /** What the user must be permitted to do. */
+  permission: Permission;
   handler: (request: PageRequest) => Promise<PageResponse>;
 }
 
-export const get = (path: string, handler: Route['handler']): Route => ({ method: 'GET', path, handler });
-export const post = (path: string, handler: Route['handler']): Route => ({ method: 'POST', path, handler });
+type Declare = (path: string, permission: Permission, handler: Route['handler']) => Route;
+export const get: Declare = (path, permission, handler) => ({ method: 'GET', path, permission, handler });
+export const post: Declare = (path, permission, handler) => ({ method: 'POST', path, permission, handler });
 
 const REFUSED = 400;
 
@@ -87,10 +94,13 @@ export async function attempt<T>(
   try {
     return { value: await asking(), refused: null };
   } catch (error) {
-    if (!(error instanceof ApiError && (error.status === REFUSED || error.status === 409))) throw error;
+    if (!(error instanceof ApiError && isOfInput(error))) throw error;
     return { value: otherwise, refused: sentence(error.message) };
   }
 }
+
+/** Whether other input would have been accepted. */
+const isOfInput = ({ status, code }: ApiError) => status === REFUSED || status === 409 || code === 'beyond_ceiling';
 
 /**
  * Makes a change.

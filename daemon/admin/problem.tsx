@@ -1,5 +1,6 @@
 import { ApiError, Unreachable } from '../api/client.js';
-import { Link } from './parts/frame.js';
+import type { Permission } from '../api/permissions.js';
+import { Link, type User } from './parts/frame.js';
 
 /** An error that is shown as a page. */
 export class Problem extends Error {
@@ -13,6 +14,16 @@ export class Problem extends Error {
   }
 }
 
+const NOT_PERMITTED = 'Not permitted';
+
+export const isNotPermitted = (error: unknown): boolean => error instanceof ApiError && error.code === 'not_permitted';
+
+/** For a page that no link offers to this user. */
+export const notPermitted = ({ role }: User, permission: Permission): Problem =>
+  new Problem(403, NOT_PERMITTED, `The role ${role ?? ''} may not ${permission}.`);
+
+const sentenceOf = ({ message }: ApiError) => `${message.charAt(0).toUpperCase()}${message.slice(1)}.`;
+
 /** @returns null for unexpected errors, which the server around the Admin UI handles. */
 export function problemIn(error: unknown): Problem | null {
   if (error instanceof Problem) return error;
@@ -21,6 +32,7 @@ export function problemIn(error: unknown): Problem | null {
   }
   if (!(error instanceof ApiError)) return null;
   if (error.status === 404) return new Problem(404, 'Not found', 'This resource does not exist.');
+  if (isNotPermitted(error)) return new Problem(403, NOT_PERMITTED, sentenceOf(error));
   if (error.status === 401) {
     return new Problem(
       502,

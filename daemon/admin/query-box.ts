@@ -4,6 +4,7 @@ import { namesIn, selectedTwice } from '../../console/query/names.js';
 import type { Filter, Filtered, FilteredScreen, FilterProblem } from '../../console/query/types.js';
 import type { ManagementClient } from '../api/client.js';
 import type { WireProject, WireToken } from '../api/contract.js';
+import type { Permission } from '../api/permissions.js';
 import { secretWordIn, shownSecret, tokensOfSecret, tokensShownAs } from '../api/tokens-of-secret.js';
 import { isSameName, MAX_PAGE_SIZE, plainName } from '../api/vocabulary.js';
 import { attempt, invalidRequest, post, type Route } from './page-request.js';
@@ -68,8 +69,8 @@ export const unknownSecret = (query: URLSearchParams): string | null =>
  *
  * @param found where to look at that token.
  */
-export const boxRoute = (page: string, found: (token: WireToken) => string): Route =>
-  post(`/${page}`, async (request) => {
+export const boxRoute = (page: string, permission: Permission, found: (token: WireToken) => string): Route =>
+  post(`/${page}`, permission, async (request) => {
     const { client, form } = request;
     const fields = [...form].filter(([name, value]) => name !== FORM_TOKEN && value.trim() !== '');
     const word = secretWordIn(form.get('q') ?? '');

@@ -3,10 +3,10 @@ import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Request, RequestHandler, Response } from 'express';
-import { type ActiveSession, isSameOrigin, type Sessions } from './sessions.js';
+import { type ActiveSession, hasSessionEnded, isSameOrigin, type Sessions } from './sessions.js';
 import { isForm, queryOf, type ReadForm } from './forms.js';
-import { FORM_TOKEN } from './parts/frame.js';
-import { Problem } from './problem.js';
+import { FORM_TOKEN, type Offers, type User } from './parts/frame.js';
+import { isNotPermitted, notPermitted, Problem } from './problem.js';
 import type { PageStreams } from './page-streams.js';
 import type { Renderer } from './render.js';
 import type { Download, Route, PageRequest } from './page-request.js';
@@ -35,10 +35,11 @@ export interface SessionGuardOptions {
   renderer: Renderer;
   readForm: ReadForm;
   streams: PageStreams;
+  offersTo: (user: User | null) => Offers;
 }
 
 /** Handlers that run only for requests with a valid session; others are redirected to the login page. */
-export function sessionGuard({ path, sessions, renderer, readForm, streams }: SessionGuardOptions) {
+export function sessionGuard({ path, sessions, renderer, readForm, streams, offersTo }: SessionGuardOptions) {
   const redirectToLogin = (req: Request, res: Response, next: string) => {
     // The script that refreshes pages recognises the end of the session by the status.
     if (sessions.isAutomaticRefresh(req)) {
@@ -52,12 +53,19 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
     res.redirect(303, `${path}login${query.size > 0 ? `?${query.toString()}` : ''}`);
   };
 
-  const pageRequestOf = (req: Request, res: Response, form: URLSearchParams): PageRequest => ({
+  const redirectFrom = (req: Request, res: Response) => {
+    // After the login, return to the page with the form.
+    redirectToLogin(req, res, req.method === 'POST' ? pathOf(req.get('referer')) : req.originalUrl);
+  };
+
+  const pageRequestOf = (req: Request, res: Response, session: ActiveSession, form: URLSearchParams): PageRequest => ({
+    user: session.user,
+    may: offersTo(session.user).may,
     id: (req.params as Record<string, string>).id ?? '',
     query: queryOf(req),
     form,
-    client: sessions.client(req),
-    changeClient: sessions.client(req, (form.get('reason') ?? '').trim() || null).inBatch(randomUUID()),
+    client: sessions.clientOf(req, session),
+    changeClient: sessions.clientOf(req, session, (form.get('reason') ?? '').trim() || null).inBatch(randomUUID()),
     nowMs: sessions.nowMs,
     baseUrl: sessions.baseUrlOf(req),
     isSecret: (text) => sessions.isSecret(text),
@@ -68,14 +76,16 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
   });
 
   const responding =
-    (handler: Route['handler']): Handle =>
+    ({ permission, handler }: Route): Handle =>
     async (req, res, session, form) => {
-      const response = await handler(pageRequestOf(req, res, form));
+      const { user } = session;
+      if (!offersTo(user).may(permission)) throw notPermitted(user, permission);
+      const response = await handler(pageRequestOf(req, res, session, form));
       if ('stream' in response) {
         // It does not count as use of the session, because the script opens it again by itself.
         await streams.serve(req, res, {
           ...response.stream,
-          fragment: renderer.fragment,
+          fragment: (part) => renderer.fragment(part, user),
           isSessionActive: async () => (await sessions.authenticate(req)) !== null,
         });
         return;
@@ -83,7 +93,7 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
       sessions.renew(req, res, session);
       if ('to' in response) res.redirect(303, path + response.to);
       else if ('download' in response) await sendDownload(req, res, response.download);
-      else await renderer.page(res, { ...response, formToken: session.formToken });
+      else await renderer.page(res, { ...response, formToken: session.formToken, user });
     };
 
   /** Requires a form with the CSRF token of the session. */
@@ -93,8 +103,7 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
       const form = await readForm(req, res);
       const session = await sessions.authenticate(req);
       if (session === null) {
-        // After the login, return to the page with the form.
-        redirectToLogin(req, res, pathOf(req.get('referer')));
+        redirectFrom(req, res);
       } else if (!sessions.isFormTokenOf(session, form.get(FORM_TOKEN))) {
         throw new Problem(
           403,
@@ -102,23 +111,37 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams }: Se
           'This form does not belong to your session. Nothing was changed. Reload the page with the form and try again.',
         );
       } else {
-        await handle(req, res, session, form);
+        await unlessEnded(req, res, handle(req, res, session, form));
       }
     };
+
+  /** The session can end while the page is made: then the response is that to a request without one. */
+  async function unlessEnded(req: Request, res: Response, responded: Promise<void>): Promise<void> {
+    try {
+      await responded;
+    } catch (error) {
+      if (res.headersSent || !(await isOfEnd(req, error))) throw error;
+      redirectFrom(req, res);
+    }
+  }
+
+  /** A change that is refused because of what the user may do now can be the first to show that the session has ended. */
+  const isOfEnd = async (req: Request, error: unknown): Promise<boolean> =>
+    hasSessionEnded(error) || (isNotPermitted(error) && (await sessions.authenticate(req)) === null);
 
   return {
     withForm,
     /** Serves a page with GET. */
-    page: (handler: Route['handler']): RequestHandler => {
-      const respond = responding(handler);
+    page: (route: Route): RequestHandler => {
+      const respond = responding(route);
       return async (req, res) => {
         const session = await sessions.authenticate(req);
-        if (session === null) redirectToLogin(req, res, req.originalUrl);
-        else await respond(req, res, session, new URLSearchParams());
+        if (session === null) redirectFrom(req, res);
+        else await unlessEnded(req, res, respond(req, res, session, new URLSearchParams()));
       };
     },
     /** Serves a POST form. */
-    form: (handler: Route['handler']): RequestHandler => withForm(responding(handler)),
+    form: (route: Route): RequestHandler => withForm(responding(route)),
   };
 }
 

@@ -2,7 +2,8 @@
  * Sessions of the Admin UI: authentication of requests, login and logout.
  *
  * A session is in a cookie, which is encrypted and contains the session ID, the host of the login, and the times of login and last use.
- * Logouts are checked with the management API, so that a copied cookie is invalid on every instance after the logout.
+ * The management API says of each request who the session belongs to and what that user may do, or that it has ended: by a logout, or by
+ * a change of what the user may do. So a copied cookie is invalid on every instance after that.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
@@ -11,8 +12,11 @@ import { ApiError, type ManagementClient, Unreachable } from '../api/client.js';
 import type { WireSession } from '../api/contract.js';
 import { holdsSecret } from '../api/vocabulary.js';
 import { sealed, unsealed } from '../core/sealing.js';
+import type { User } from './parts/frame.js';
 
 export interface CallContext {
+  /** ID of the session whose authority the requests have; null: that of the management token. */
+  session: string | null;
   /** IP address of the browser; null if unknown. */
   clientIp: string | null;
   /** Reason for the audit record of a change; null for none. */
@@ -52,13 +56,14 @@ interface Session {
 
 export interface ActiveSession {
   session: Session;
+  user: User;
   /** CSRF token of the session, in each of its forms. */
   formToken: string;
 }
 
 /** Idle timeout. Automatic refreshes of a page do not count as use. */
 const IDLE_TIMEOUT_MS = 30 * 60_000;
-const MAX_LIFETIME_MS = 12 * 3_600_000;
+const MAX_LIFETIME_MS = 8 * 3_600_000;
 
 const SESSION_PURPOSE = 'session';
 
@@ -119,15 +124,48 @@ export class Sessions {
     return req.headers[REFRESH_HEADER] !== undefined;
   }
 
-  client(req: Request, reason: string | null = null): ManagementClient {
-    return this.#options.clientFor({ clientIp: this.#options.addressOf(req), reason });
+  /** A client with the authority of the management token. */
+  client(req: Request): ManagementClient {
+    return this.#clientFor(req, { session: null, reason: null });
+  }
+
+  /** A client with the authority of the user. @param reason for the audit records of changes. */
+  clientOf(req: Request, { session }: Pick<ActiveSession, 'session'>, reason: string | null = null): ManagementClient {
+    return this.#clientFor(req, { session: session.id, reason });
+  }
+
+  #clientFor(req: Request, context: Omit<CallContext, 'clientIp'>): ManagementClient {
+    return this.#options.clientFor({ ...context, clientIp: this.#options.addressOf(req) });
   }
 
   /** @returns null if the request has no valid session. @throws if the management API fails: then that is unknown. */
   async authenticate(req: Request): Promise<ActiveSession | null> {
     const session = this.#sessionIn(req);
-    if (session === null || !(await this.#isActive(req, session.id))) return null;
-    return { session, formToken: this.#crypto.sign(session.id) };
+    if (session === null) return null;
+    try {
+      const user = await this.clientOf(req, { session }).self();
+      return { session, user, formToken: this.#crypto.sign(session.id) };
+    } catch (error) {
+      if (hasSessionEnded(error)) return null;
+      throw error;
+    }
+  }
+
+  /** The issuer with which people log in; null if there is none. */
+  async issuer(req: Request): Promise<string | null> {
+    return (await this.client(req).login()).issuer;
+  }
+
+  /** Why the session of the request was ended, as the management API says it; null if it is not known. */
+  async whyEnded(req: Request): Promise<string | null> {
+    const session = this.#sessionIn(req);
+    if (session === null) return null;
+    return this.clientOf(req, { session })
+      .self()
+      .then(
+        () => null,
+        (error: unknown) => (hasSessionEnded(error) ? (error as ApiError).message : null),
+      );
   }
 
   /** Whether the request has a session cookie, valid or not. */
@@ -144,13 +182,12 @@ export class Sessions {
     if (!this.isAutomaticRefresh(req)) this.#writeCookie(req, res, session);
   }
 
-  /** Starts a session, always with a new ID. @throws {ApiError} */
+  /** Starts a session, always with a new ID. @param token that the user entered. @throws {ApiError} */
   async logIn(req: Request, res: Response, token: string): Promise<void> {
-    const { id, begun_at: begunAt } = await this.client(req).logIn({ token });
-    this.#writeCookie(req, res, { id, begunAtMs: Date.parse(begunAt) });
+    this.adopt(req, res, await this.client(req).logIn({ token }));
   }
 
-  /** Takes over the session of a person who has logged in with the identity provider. */
+  /** Gives the browser a session that the management API has started. */
   adopt(req: Request, res: Response, { id, begun_at: begunAt }: Pick<WireSession, 'id' | 'begun_at'>): void {
     this.#writeCookie(req, res, { id, begunAtMs: Date.parse(begunAt) });
   }
@@ -188,7 +225,7 @@ export class Sessions {
     }
   }
 
-  /** Whether a text must not be in an address: it holds a token's secret, a key, or the management token. */
+  /** Whether a text must not be in an address: it holds a secret, a key, or the management token. */
   isSecret(text: string): boolean {
     return holdsSecret(text) || text.includes(this.#options.managementToken);
   }
@@ -227,16 +264,10 @@ export class Sessions {
     const value = this.#crypto.encrypt(SESSION_PURPOSE, session);
     setCookie(res, { name: cookieName(location), value, path: this.#options.path });
   }
-
-  async #isActive(req: Request, id: string): Promise<boolean> {
-    try {
-      return (await this.client(req).session(id)).ended_at === null;
-    } catch (error) {
-      if (isNotFound(error)) return false;
-      throw error;
-    }
-  }
 }
+
+/** It can end between two requests for one page. */
+export const hasSessionEnded = (error: unknown): boolean => error instanceof ApiError && error.code === 'session_ended';
 
 const isNotFound = (error: unknown) => error instanceof ApiError && error.status === 404;
 

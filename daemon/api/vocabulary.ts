@@ -161,8 +161,9 @@ export const AUDIT_ACTORS = ['management', 'admin', 'cli', 'tui', 'token', 'syst
 /** With whose name or ID: `operator:ana`, `person:248289761001`, `trust:` and its ID. */
 export const NAMED_ACTORS = ['operator', 'person', 'trust'] as const;
 export type AuditActor = (typeof AUDIT_ACTORS)[number] | `${(typeof NAMED_ACTORS)[number]}:${string}`;
-/** Pattern of an actor, as part of a regular expression that works in every engine. */
-export const ACTOR_PATTERN = `(?:${AUDIT_ACTORS.join('|')}|(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,290})`;
+/** Patterns of an actor who is named, and of any actor, as parts of regular expressions that work in every engine. */
+export const NAMED_ACTOR_PATTERN = `(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,290}`;
+export const ACTOR_PATTERN = `(?:${AUDIT_ACTORS.join('|')}|${NAMED_ACTOR_PATTERN})`;
 /** Maximum length of an actor, in characters: a `sub` may have 255. */
 export const MAX_ACTOR_LENGTH = 300;
 

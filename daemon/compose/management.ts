@@ -28,6 +28,8 @@ export interface Management {
   server: HttpServer;
   /** The server of /manage, if it is not `server`. */
   managementServer: HttpServer | null;
+  /** Another mapping of roles is in force. */
+  rolesChanged: () => void;
 }
 
 /** In the list of degraded parts. */
@@ -48,13 +50,17 @@ export async function buildManagement(
   const attempts = new FailedAttempts({ surface: MANAGEMENT_API, store: records, clock, log });
   const logInAttempts = new FailedAttempts({ surface: ADMIN_UI, store: records, clock, log });
   const streams = new EventStreams(clock);
+  // Each change of what somebody may do is recorded. Those of other instances are noticed a little later.
+  records.onCommitted(() => {
+    streams.recheck();
+  });
   const probes = probesOf(context, core, traffic, storage);
   const status = statusReports(context, core, traffic, storage, probes);
   const { proxy, upgrades } = traffic;
   const serverOf = (serves: ServedParts) => listenerOf(context, core, traffic, probes, serves);
   const { link, isPrimary } = context;
-  const forOperators = link
-    ? CLIENTS_ONLY
+  const { rolesChanged, ...forOperators } = link
+    ? { ...CLIENTS_ONLY, rolesChanged: () => undefined }
     : // Loaded only where it is served: it weighs more than all that requests on /v1 need.
       (await import('./operators.js')).partsForOperators(context, core, traffic, storage, {
         streams,
@@ -81,7 +87,7 @@ export async function buildManagement(
     await crew?.reported();
     return status();
   };
-  return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer };
+  return { attempts, logInAttempts, streams, status: currentStatus, server, managementServer, rolesChanged };
 }
 
 function probesOf(context: BuildContext, core: Core, { heap }: Traffic, storage: Storage): Probes {

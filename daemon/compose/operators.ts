@@ -18,7 +18,10 @@ import type { Core } from './core.js';
 import type { Storage } from './storage.js';
 import type { Traffic } from './traffic.js';
 
-export type OperatorsParts = Pick<AppOptions, 'manage' | 'admin' | 'metrics'>;
+export interface OperatorsParts extends Pick<AppOptions, 'manage' | 'admin' | 'metrics'> {
+  /** Another mapping of roles is in force. */
+  rolesChanged: () => void;
+}
 
 /** What they need of other parts. */
 export interface OperatorsNeeds {
@@ -71,6 +74,11 @@ export function partsForOperators(
     manage: manageRoutes(options),
     admin: adminOf(context, options),
     metrics: metrics && { path: context.settings.metricsPath, metrics: withReports(metrics, crew) },
+    rolesChanged: () => {
+      sessions.endThoseOfOtherMappings().catch((error: unknown) => {
+        context.log.warn('cannot end the sessions of the previous roles: they end if they are used now', { error });
+      });
+    },
   };
 }
 

@@ -75,7 +75,7 @@ export async function buildTraffic(
   // A worker has none, and does not load what they need.
   const exchanges = link
     ? toPrimary({ connect: (client) => link.connect(client), memory })
-    : (await import('./exchanges.js')).exchangesOf(context, core, storage, upstreams);
+    : (await import('./exchanges.js')).exchangesOf(context, core, storage);
   const addressOf = addressesBehind(settings.trustedProxies);
   const recentTraffic = new RecentTraffic(clock);
   const metrics =

@@ -25,12 +25,31 @@ export class AddressLimit {
   /** @param ip null on a Unix socket. @throws {Refusal} `too_many_attempts` */
   count(ip: string | null): void {
     const now = this.#clock.monotonic();
-    const window = this.#windowOf(ip === null ? '' : networkOf(ip), now);
-    if (window.count >= this.#perMinute) {
-      const retryAfterSeconds = wholeSeconds(window.endsAtMs - now);
-      throw new Refusal('too_many_attempts', 'too many requests from this address', { retryAfterSeconds });
-    }
+    const window = this.#windowOf(keyOf(ip), now);
+    this.#checkRoom(window, now);
     window.count += 1;
+  }
+
+  /**
+   * For what is counted only if it fails (`note`). An address that is not remembered, because there are too many, may go on: nobody can
+   * keep others out with many addresses.
+   *
+   * @param ip null on a Unix socket. @throws {Refusal} `too_many_attempts`
+   */
+  check(ip: string | null): void {
+    const window = this.#windows.get(keyOf(ip));
+    const now = this.#clock.monotonic();
+    if (window && window.endsAtMs > now) this.#checkRoom(window, now);
+  }
+
+  note(ip: string | null): void {
+    this.#windowOf(keyOf(ip), this.#clock.monotonic()).count += 1;
+  }
+
+  #checkRoom(window: Window, now: number): void {
+    if (window.count < this.#perMinute) return;
+    const retryAfterSeconds = wholeSeconds(window.endsAtMs - now);
+    throw new Refusal('too_many_attempts', 'too many requests from this address', { retryAfterSeconds });
   }
 
   #windowOf(network: string, now: number): Window {
@@ -45,3 +64,5 @@ export class AddressLimit {
     for (const [key, { endsAtMs }] of this.#windows) if (endsAtMs <= now) this.#windows.delete(key);
   }
 }
+
+const keyOf = (ip: string | null) => (ip === null ? '' : networkOf(ip));

@@ -43,23 +43,38 @@ export const actorOfOperator = (name: string) => `operator:${name}` as const;
 
 /**
  * @param mapping SHA-256 of the mapping of roles that is in force, in hex; null if there is none.
- * @returns null for the holder of the management token, `ended` if the session has ended.
+ * @returns null for the holder of the management token.
  */
 export function authorityOfSession(
   { session, operator }: SessionRow,
   mapping: string | null,
   nowMs: number,
-): Authority | 'ended' | null {
+): Authority | EndedSession | null {
   const { id: sessionId, actor, name, role, projects, ceilings, operatorId, expiresAtMs, endedAtMs } = session;
-  if (endedAtMs !== null || nowMs >= expiresAtMs) return 'ended';
+  if (endedAtMs !== null) return { why: operator ? changeOf(operator, endedAtMs) : LOGGED_OUT };
+  if (nowMs >= expiresAtMs) return { why: 'it has lasted as long as it may' };
   if (operatorId !== null) {
     const authority = operator && authorityOfOperator(operator, nowMs);
-    return authority ? { ...authority, expiresAtMs, source: { ...authority.source, sessionId } } : 'ended';
+    if (!authority) return { why: operator ? changeOf(operator, nowMs) : 'there is no such operator' };
+    return { ...authority, expiresAtMs, source: { ...authority.source, sessionId } };
   }
   if (role === null) return null;
-  if (session.mapping !== mapping) return 'ended';
+  if (session.mapping !== mapping) return { why: 'the roles of people were changed' };
   const source = { operator: null, sessionId };
   return { actor, name: name ?? actor, role, projects, ceilings, expiresAtMs, source };
+}
+
+/** Why a session has ended. Completes `the session has ended, because …`. */
+export interface EndedSession {
+  why: string;
+}
+
+const LOGGED_OUT = 'you have logged out';
+
+/** What of an operator has ended a session. */
+function changeOf({ name, isActive, updatedAtMs }: Operator, endedAtMs: number): string {
+  if (!isActive) return `the operator ${name} was deactivated`;
+  return updatedAtMs >= endedAtMs ? `the operator ${name} was changed` : LOGGED_OUT;
 }
 
 export const EVERYTHING: Scope = { projects: null, issuedBy: null };

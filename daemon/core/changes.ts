@@ -58,10 +58,10 @@ export class Changes {
         recordedAtMs = this.#clock.monotonic();
         const changes: NumberedChange[] = [];
         for (const { change } of records) if (change) attempted.push(change);
-        for (const { audit, change } of records) {
-          const seq = await tx.record(auditRecord(audit, caller, 'success', now), change);
-          if (change) changes.push({ ...change, seq });
-        }
+        const seqs = await tx.recordAll(
+          records.map(({ audit, change }) => ({ record: auditRecord(audit, caller, 'success', now), change })),
+        );
+        for (const [i, { change }] of records.entries()) if (change) changes.push({ ...change, seq: seqs[i] ?? 0 });
         return { value, changes };
       });
       for (const change of changes) this.#admission.apply(change, recordedAtMs);

@@ -137,21 +137,20 @@ export class Operators {
     const { user, actor, reason } = masked(caller);
     const revocation = { revokedAtMs: now, revokedBy: user ?? actor, revokeReason: reason };
     const tokens = await tx.access.lockActiveTokensOf(actorOfOperator(name), now);
-    const records: DoneRecord[] = [];
-    for (const { id: tokenId, projectId, obfuscated } of tokens) {
-      await tx.revokeToken(tokenId, revocation);
-      records.push({
-        audit: {
-          action: 'token.revoke',
-          tokenId,
-          projectId,
-          obfuscated,
-          details: { is_active: [true, false], operator: id },
-        },
-        change: { kind: 'token.revoked', projectId, tokenId },
-      });
-    }
-    return records;
+    await tx.access.revokeTokens(
+      tokens.map((token) => token.id),
+      revocation,
+    );
+    return tokens.map(({ id: tokenId, projectId, obfuscated }) => ({
+      audit: {
+        action: 'token.revoke',
+        tokenId,
+        projectId,
+        obfuscated,
+        details: { is_active: [true, false], operator: id },
+      },
+      change: { kind: 'token.revoked', projectId, tokenId },
+    }));
   }
 
   /** Projects are never deleted, so those that exist now will exist. @throws {Refusal} `not_found` */

@@ -158,8 +158,9 @@ export const managementTokenRefused = () =>
   new Refusal('management_token_refused', 'management token missing or wrong');
 /** For a log-in with a wrong token. The process that requested it for a user has authenticated itself correctly. */
 export const logInRefused = () => new Refusal('log_in_refused', 'this is not the management token');
-/** For a session that was valid, and for one that never was. */
-export const sessionEnded = () => new Refusal('session_ended', 'the session has ended: log in again');
+/** For a session that was valid, and for one that never was. @param why completes `because …`; undefined if it is not known. */
+export const sessionEnded = (why?: string) =>
+  new Refusal('session_ended', `the session has ended${why === undefined ? '' : `, because ${why}`}: log in again`);
 export const unauthorized = () => new Refusal('unauthorized', 'unauthorized');
 /** For a credential in the query or the path. The request is not forwarded, because the target is sent to the upstream unchanged. */
 export const credentialInTarget = () =>

@@ -440,8 +440,10 @@ export class Registry {
 
   async tokens(asked: TokenFilter, sort: TokenSort, page: PageRequest, scope: Scope): Promise<PageOf<ShownToken>> {
     const projects = projectsWithin(scope, asked.projects);
-    if (projects === null) return { rows: [], next: null, total: 0 };
-    const filter = { ...asked, projects, issuedBy: scope.issuedBy ?? undefined };
+    const issuedBy = scope.issuedBy ?? asked.issuedBy;
+    const isOfOthers = asked.issuedBy !== undefined && asked.issuedBy !== issuedBy;
+    if (projects === null || isOfOthers) return { rows: [], next: null, total: 0 };
+    const filter = { ...asked, projects, issuedBy };
     const read = async () => {
       const found = await this.#store.tokens(filter, sort, page, this.#clock.now());
       return { found, purses: await this.#store.purses(found.rows.map(({ token }) => token.id)) };

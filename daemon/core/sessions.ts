@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { AuditAction, Role } from '../api/vocabulary.js';
 import type { Caller } from './audit.js';
 import { auditRecord } from './audit.js';
-import { actorOfOperator, type Authority, authorityOfSession } from './authority.js';
+import { actorOfOperator, type Authority, authorityOfSession, type EndedSession } from './authority.js';
 import type { Clock, Operator, RecordStore, Session, SessionFrontEnd, SessionRow } from './ports.js';
 import { orUnavailable, Refusal, sessionEnded } from './refusal.js';
 import { digestOf, isWellFormedSecretOf, mintSecretOf } from './token.js';
@@ -110,7 +110,7 @@ export class Sessions {
   #shown(row: SessionRow): ShownSession {
     const { session, operator } = row;
     const now = this.#clock.now();
-    const hasEnded = session.endedAtMs === null && session.expiresAtMs > now && this.#authorityOf(row) === 'ended';
+    const hasEnded = session.endedAtMs === null && session.expiresAtMs > now && isEnded(this.#authorityOf(row));
     return { ...session, role: operator?.role ?? session.role, endedAtMs: hasEnded ? now : session.endedAtMs };
   }
 
@@ -135,6 +135,15 @@ export class Sessions {
     return this.session(id);
   }
 
+  /**
+   * Another mapping of roles is in force. The sessions that began with another one have ended by that; this makes sure that they stay so
+   * if theirs comes back. @throws {Refusal} `unavailable`
+   */
+  async endThoseOfOtherMappings(): Promise<void> {
+    const [mapping, now] = [this.#mapping(), this.#clock.now()];
+    await orUnavailable(this.#store.change((tx) => tx.access.endSessionsOfOtherMappings(mapping, now)));
+  }
+
   /** What a session allows; null: everything. @throws {Refusal} `session_ended`, also for an unknown session. */
   async authority(id: string): Promise<Authority | null> {
     return this.#activeAuthority(await orUnavailable(this.#store.access.session(id)));
@@ -148,8 +157,9 @@ export class Sessions {
   }
 
   #activeAuthority(row: SessionRow | null): Authority | null {
-    const authority = row ? this.#authorityOf(row) : 'ended';
-    if (authority === 'ended') throw sessionEnded();
+    if (!row) throw sessionEnded();
+    const authority = this.#authorityOf(row);
+    if (isEnded(authority)) throw sessionEnded(authority.why);
     return authority;
   }
 
@@ -157,6 +167,9 @@ export class Sessions {
     return authorityOfSession(row, this.#mapping(), this.#clock.now());
   }
 }
+
+const isEnded = (authority: Authority | EndedSession | null): authority is EndedSession =>
+  authority !== null && 'why' in authority;
 
 const subjectOf = ({ id, frontEnd, name, role }: Session, what: 'begin' | 'end') => ({
   action: ACTIONS[frontEnd][what],

@@ -99,6 +99,31 @@ describe('llmp operator, against a daemon', () => {
     expect(JSON.parse(machine.err)).to.include({ code: 'not_permitted', exit_code: 1 });
   });
 
+  it('finds what an operator has issued, and done', async () => {
+    await daemon.createProject();
+    const ana = await create('--name ana --role issuer --max-duration 8h');
+    const bo = await create('--name bo --role issuer');
+    const beyond = await here('token generate', as(ana));
+    expect(beyond.exitCode).to.equal(1);
+    expect(beyond.err).to.match(/^llmp: .*hours.*\n {2}Ask for less\. Your ceilings: llmp whoami\n$/);
+    await here('token generate --duration 8h -q', as(ana));
+    await here('token generate -q', as(bo));
+    await here('token generate -q');
+    const [own] = await ids('token list by:ana');
+    for (const args of ['by:operator:ana', '--issued-by ana', '--issued-by operator:ana']) {
+      expect(await ids(`token list ${args}`), args).to.deep.equal([own]);
+    }
+    expect(await ids('token list', as(ana))).to.deep.equal([own]);
+    // What others have issued does not exist for an issuer.
+    expect(await ids('token list by:bo', as(ana))).to.deep.equal([]);
+    expect(await here('token list by:robot:x')).to.include({ exitCode: 2 });
+    for (const args of ['--actor operator:bo', 'actor:operator:bo']) {
+      const records = await json<WireAuditRecord[]>(`audit list ${args}`);
+      expect(records.map(({ action, actor }) => [action, actor])).to.deep.equal([['token.create', 'operator:bo']]);
+    }
+    expect(await here('audit list --actor nobody')).to.include({ exitCode: 2 });
+  });
+
   it('changes what is given, and nothing else', async () => {
     await daemon.createProject({ name: 'web' });
     const ana = await create('--name ana --role viewer --project-id web --expires 7d --max-active 5 --budget-usd 20');

@@ -58,8 +58,8 @@ describe('the output', () => {
         'web',
         ...Array<string>(6).fill(''),
         '{"usd":"0.00","tokens":0,"reserved_usd":"0.00","unpriced_requests":0,"since":"2029-12-31T10:00:00.000Z"}',
-        'operator:ana',
-        'ana',
+        '',
+        '',
       ]);
       expect(second?.split('\t')[1]).to.equal('');
     });

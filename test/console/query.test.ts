@@ -96,6 +96,8 @@ describe('filter line', () => {
       ['allows:GPT-5*,o3', { allows: 'GPT-5*,o3' }],
       ['!allows:*', { allows: '!*' }],
       ['limited:yes', { limited: 'true' }],
+      ['by:ana', { issued_by: 'operator:ana' }],
+      ['by:"person:4f 2a"', { issued_by: 'person:4f 2a' }],
       ['limited:no', { limited: 'false' }],
       ['budget:hard spent:>10', { budget: 'hard', spent_over: '10' }],
       ['spent:>$0.5 spent:<2.000000001', { spent_over: '0.5', spent_under: '2.000000001' }],
@@ -141,6 +143,7 @@ describe('filter line', () => {
       ['limited:maybe', 'maybe', /^limited must be one of yes, no$/],
       ['limited:yes,no', 'limited:yes,no', /^only one limited at a time$/],
       ['!limited:yes', '!limited:yes', /^limited cannot be negated$/],
+      ['by:robot:x', 'robot:x', /^by must be operator:NAME, person:ID or trust:ID$/],
       ['idle:>2030-01-31', '2030-01-31', /^must be a time span like/],
       ['idle:>-3d', '-3d', /^must be a time span like/],
       ['created:<-3d', '-3d', /^must be a time in the past/],
@@ -224,6 +227,7 @@ describe('filter line', () => {
 
   describe('of audit records', () => {
     for (const [line, query] of [
+      ['actor:operator:ana', { actor: 'operator:ana' }],
       ['action:token.revoke actor:cli outcome:denied', { action: 'token.revoke', actor: 'cli', outcome: 'denied' }],
       [`project:web token:77ab10`, { project_id: WEB, token_id: TOKEN }],
       ['token:"nightly tests"', { token_id: TOKEN }],
@@ -404,6 +408,7 @@ describe('filter line', () => {
           'model:',
           'allows:',
           'limited:',
+          'by:',
           'used:',
           'budget:',
           'spent:',

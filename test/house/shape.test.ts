@@ -28,7 +28,7 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
     packages: ['sequelize', 'sqlite3', 'ioredis', 'lru-cache'], // Sequelize loads pg and mysql2.
   },
   'daemon/http': {
-    folders: ['daemon/http', 'daemon/core', 'daemon/api', 'daemon/oidc/log-ins', 'config'],
+    folders: ['daemon/http', 'daemon/core', 'daemon/api', 'daemon/oidc/bounded-fetch', 'daemon/oidc/log-ins', 'config'],
     packages: ['express', 'undici', 'http-proxy', 'jose', 'zod'],
   },
   'daemon/oidc': {

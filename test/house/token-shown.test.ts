@@ -2,6 +2,7 @@
 import { expect } from 'chai';
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
+import { offersOf } from '../../daemon/admin/offers.js';
 import { FrameContext } from '../../daemon/admin/parts/frame.js';
 import { lastSteps } from '../../daemon/admin/parts/timeline.js';
 import { TokenPage } from '../../daemon/admin/pages/token.js';
@@ -40,7 +41,7 @@ describe('each property of a token', () => {
     const nowMs = Date.UTC(2030, 0, 31, 13);
     const used = { usage: [], spanName: '24h', timeline: lastSteps(24, 'hour', nowMs) } as const;
     const page = createElement(TokenPage, { token, used, records: [], failures: null, done: null });
-    const frame = { base: '/admin/', formToken: null, nowMs };
+    const frame = { base: '/admin/', formToken: null, nowMs, offers: offersOf([])(null) };
     renderToStaticMarkup(createElement(FrameContext, { value: frame }, page));
     expect(forgotten(read)).to.deep.equal([]);
   });

@@ -154,6 +154,16 @@ describe('people log in', () => {
       refusedWith(await finish(state, cameBackTo), here);
     });
 
+    it('at another instance than the one at which they began', async () => {
+      const { url, state } = await begin();
+      const cameBackTo = await atProvider(url);
+      const instance = await startDaemon({ env });
+      const query = new URL(cameBackTo).search.slice(1);
+      const answer = await instance.manage('POST', '/manage/login/web/finish', { state, query });
+      expect(await bodyOf(answer, 201)).to.include({ actor: 'person:ana' });
+      await instance.stop();
+    });
+
     it('only once with a code', async () => {
       const { url, state } = await begin();
       const cameBackTo = await atProvider(url);
@@ -328,6 +338,13 @@ describe('people log in', () => {
       expect((await self(inSession)).status).to.equal(200);
       applied(ROWS.slice(0, 1));
       problemOf(await self(inSession), 401, 'session_ended');
+      const stored = 'SELECT id FROM sessions WHERE ended_at IS NULL';
+      const { database } = daemon.daemon.stores;
+      await eventually('its end is stored', async () => (await database.select(stored)).length === 0);
+      applied(ROWS);
+      problemOf(await self(inSession), 401, 'session_ended');
+      expect((await logIn()).status).to.equal(201);
+      applied(ROWS.slice(0, 1));
       refusedWith(await logIn(), 'Ana Lima has no role here: ask the operators of llmp for one');
       expect(await daemon.token(id)).to.include({
         is_active: true,

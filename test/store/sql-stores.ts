@@ -1279,6 +1279,39 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       expect((await records.token(id))?.token.isActive).to.equal(false);
     });
 
+    it('of many changes at once are those of one after the other, and are found by their texts', async () => {
+      const project = await aProject();
+      const tokens = await Promise.all(['first job', null, 'last job'].map((name) => aToken({ name }, project.id)));
+      const entries = Array.from({ length: 205 }, (_, i) => {
+        const { id: tokenId } = tokens[i % 3]!;
+        const change = { kind: 'token.revoked', projectId: project.id, tokenId } as const;
+        const its = record({ action: 'token.revoke', projectId: project.id, tokenId, details: { lot: `lot${i}x` } });
+        return { record: its, ...(i % 2 && { change }) };
+      });
+      const first = await records.lastRecord();
+      const { seq } = await clusterStore.poll('unknown', NOW);
+      const seqs = await change((tx) => tx.recordAll(entries));
+      expect(seqs).to.deep.equal(entries.map((_, i) => first + 1 + i));
+      const committed = await records.recordsAfter(first, 300);
+      expect(committed).to.deep.equal(
+        entries.map((entry, i) => ({
+          ...entry.record,
+          seq: first + 1 + i,
+          tokenName: tokens[i % 3]?.name ?? null,
+          projectName: project.name,
+        })),
+      );
+      const changed = await clusterStore.changesAfter(seq, 300);
+      expect(changed.map(({ seq: at, tokenId }) => [at, tokenId])).to.deep.equal(
+        entries.flatMap(({ record: { tokenId }, ...more }, i) => ('change' in more ? [[first + 1 + i, tokenId]] : [])),
+      );
+      for (const lot of ['lot0x', 'lot204x']) {
+        const { rows } = await records.auditRecords({ text: lot }, { limit: 5, after: null });
+        expect(rows.map(({ details }) => details)).to.deep.equal([{ lot }]);
+      }
+      expect((await change((tx) => tx.recordAll([]))).length).to.equal(0);
+    });
+
     it('are numbered in the order of commits, without gaps, however many are concurrent', async () => {
       const first = await records.lastRecord();
       const theirs = database.dialect.name === 'sqlite' ? records : new SqlRecords(other, box);

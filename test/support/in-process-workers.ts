@@ -180,9 +180,9 @@ function together(primary: Daemon, workers: readonly Daemon[], listener: Server)
         await primary.usage.flush();
       },
     }),
-    apply(next) {
-      primary.apply(next);
-      for (const each of workers) each.apply(next);
+    apply(next, files) {
+      primary.apply(next, files);
+      for (const each of workers) each.apply(next, files);
     },
     async stop() {
       await primary.stop();

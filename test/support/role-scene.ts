@@ -4,7 +4,8 @@ import type { WireAuditRecord, WireOperator, WireProject, WireTokenCreated } fro
 import type { Environment } from '../../config/settings.js';
 import { canaryEncryptionKey } from './canaries.js';
 import { MANAGEMENT_TOKEN, startDaemon, type TestDaemon, type TestResponse } from './daemon.js';
-import { DatabaseServer, type ServerKind } from './database-servers.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from './database-servers.js';
+import { perSuite } from './per-test.js';
 import { eventually } from './eventually.js';
 import { type Provider, startProvider } from './provider.js';
 
@@ -32,7 +33,7 @@ let made = 0;
 const someId = () => `00000000-0000-4000-9000-${String((made += 1)).padStart(12, '0')}`;
 
 /** Settings of a daemon with a database of this kind; null: SQLite. */
-export async function databaseEnvironment(kind: ServerKind | null): Promise<Environment> {
+async function databaseEnvironment(kind: ServerKind | null): Promise<Environment> {
   if (kind === null) return {};
   const server = await DatabaseServer.shared(kind);
   return { DB_DRIVER: kind, DATABASE_URL: await server.newDatabase(), ENCRYPTION_KEY: canaryEncryptionKey() };
@@ -83,7 +84,7 @@ export class RoleScene {
     return scene;
   }
 
-  async close(): Promise<void> {
+  async stop(): Promise<void> {
     await this.daemon.stop();
     await this.provider.stop();
   }
@@ -162,4 +163,22 @@ export function traceOf({ foreign, isLimited }: RoleCaller): RegExp {
     ...(isLimited && project.name === 'hidden-project' ? [project.id, project.name] : []),
   ]);
   return new RegExp(traces.length === 0 ? '$^' : traces.join('|'));
+}
+
+/** A suite with a scene on each kind of database that is installed. */
+export function describeOnDatabases(title: string, suite: (scene: RoleScene) => void): void {
+  for (const [kind, name] of [
+    [null, 'SQLite'],
+    ['postgres', 'PostgreSQL'],
+    ['mysql', 'MariaDB'],
+  ] as const) {
+    const without = kind === null ? '' : WITHOUT[kind];
+    describe(`${title} on ${name}${without}`, function () {
+      this.timeout(60_000);
+      before(function () {
+        if (without) this.skip();
+      });
+      suite(perSuite(() => RoleScene.open(kind)));
+    });
+  }
 }

@@ -351,7 +351,9 @@ function refused(state: State, { change, failure }: Extract<Action, { on: 'refus
 
 function streamState(state: State, { of, is, failure }: Extract<Action, { on: 'stream' }>): Transition {
   if (failure?.status === 401) return connection.failed(state, failure, null);
-  return of === 'tokenEvents' ? [token.streamChanged(state, is)] : feeds.streamChanged(state, of, is);
+  const [next, ...effects] =
+    of === 'tokenEvents' ? ([token.streamChanged(state, is)] as const) : feeds.streamChanged(state, of, is);
+  return [next, ...effects, ...(failure ? reidentified(failure) : [])];
 }
 
 /** Shows a message in the dialog of the secret if that is open. */

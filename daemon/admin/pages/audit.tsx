@@ -10,7 +10,7 @@ import { type Box, boxOf, boxRoute, combined, unknownSecret } from '../query-box
 import { withTokenId } from '../token-filter.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
-import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
+import { type Choices, choicesWith, filterFields, FilterForm } from '../parts/fields.js';
 import { ConfirmLink, Link } from '../parts/frame.js';
 import { QueryBox, QueryHelp, QueryProblem } from '../parts/query-box.js';
 import { escapeBidi, Name, OutcomeMark, ProjectLink, Time, TokenLink } from '../parts/formats.js';
@@ -91,7 +91,7 @@ function AuditFilter({ query, projects, box }: Pick<AuditProps, 'query' | 'proje
         <summary>More filters</summary>
         <div className="fields">
           {select('outcome', 'Outcome', plainly(AUDIT_OUTCOMES))}
-          {select('actor', 'Actor', plainly(AUDIT_ACTORS))}
+          {select('actor', 'Actor', choicesWith(plainly(AUDIT_ACTORS), given('actor')))}
           {token()}
         </div>
       </details>
@@ -220,7 +220,7 @@ async function* allRecords(request: PageRequest): AsyncGenerator<readonly WireAu
 }
 
 export const auditRoutes = [
-  get('/audit', async (request) => {
+  get('/audit', 'read the audit log', async (request) => {
     const { client, query } = request;
     const projects = await allProjects(client);
     const box = await boxOf(client, query, 'audit', projects);
@@ -238,9 +238,11 @@ export const auditRoutes = [
       ...statusOf(page.refused),
     };
   }),
-  boxRoute('audit', ({ id }) => `audit?token_id=${id}`),
-  get('/audit/export', (request) => exported(request, 'audit', AUDIT_FIELDS, allRecords(request))),
-  get('/audit/:id', async ({ client, id }) => {
+  boxRoute('audit', 'read the audit log', ({ id }) => `audit?token_id=${id}`),
+  get('/audit/export', 'read the audit log', (request) =>
+    exported(request, 'audit', AUDIT_FIELDS, allRecords(request)),
+  ),
+  get('/audit/:id', 'read the audit log', async ({ client, id }) => {
     const record = await client.auditRecord(id);
     return { title: `Audit: ${record.action}`, section: 'audit', body: <RecordPage record={record} /> };
   }),

@@ -6,7 +6,7 @@ import { actorShown, counted, exact } from '../../api/formats.js';
 import { attempt, get, type PagePart, type PageRequest, type PageResponse, post } from '../page-request.js';
 import { Problem } from '../problem.js';
 import { Heading } from '../parts/document.js';
-import { ChangeForm, Link, PartsOfPage } from '../parts/frame.js';
+import { ActionLink, ChangeForm, Link, PartsOfPage } from '../parts/frame.js';
 import { Name, NameOrId, Time } from '../parts/formats.js';
 import { SuccessNotice } from '../parts/common.js';
 import { confirmPage } from './confirm.js';
@@ -56,7 +56,7 @@ function Undone({ result: { batch, undone, skipped } }: { result: WireBatchUndon
           Go to the tokens
         </Link>
         {undone.length > 0 ? <UndoForm batch={batch} verb="Redo" /> : null}
-        <Link to={`audit?batch=${batch}`}>Audit records</Link>
+        <ActionLink to={`audit?batch=${batch}`}>Audit records</ActionLink>
       </div>
     </div>
   );
@@ -65,13 +65,14 @@ function Undone({ result: { batch, undone, skipped } }: { result: WireBatchUndon
 // ---- routes
 
 async function ask(request: PageRequest, refused: string | null): Promise<PageResponse> {
-  const { client, id } = request;
-  const [record] = (await client.auditRecords({ batch: id, group: 'batch', limit: '1' })).items;
-  if (!record) throw new Problem(404, 'Not found', 'There are no changes with this ID.');
+  const { client, id, may } = request;
+  const canRead = may('read the audit log');
+  const [record] = canRead ? (await client.auditRecords({ batch: id, group: 'batch', limit: '1' })).items : [];
+  if (canRead && !record) throw new Problem(404, 'Not found', 'There are no changes with this ID.');
   return confirmPage(request, {
-    title: `Undo ${counted(record.count ?? 1, 'change')}?`,
-    section: 'audit',
-    notice: (
+    title: record ? `Undo ${counted(record.count ?? 1, 'change')}?` : 'Undo the changes?',
+    section: canRead ? 'audit' : 'tokens',
+    notice: record && (
       <p className="notice">
         {record.action} by <Name>{actorShown(record)}</Name>, <Time at={record.time} />
       </p>
@@ -80,7 +81,7 @@ async function ask(request: PageRequest, refused: string | null): Promise<PageRe
     verb: 'Undo',
     isDangerous: false,
     to: `batches/${id}/undo`,
-    back: `audit?batch=${id}`,
+    back: canRead ? `audit?batch=${id}` : 'tokens',
     refused,
   });
 }
@@ -119,4 +120,7 @@ async function undo(request: PageRequest): Promise<PageResponse> {
   return { title: 'Undo', section: 'audit', body, rest: parts(client, id, first) };
 }
 
-export const batchRoutes = [get('/batches/:id/undo', (request) => ask(request, null)), post('/batches/:id/undo', undo)];
+export const batchRoutes = [
+  get('/batches/:id/undo', 'undo changes', (request) => ask(request, null)),
+  post('/batches/:id/undo', 'undo changes', undo),
+];

@@ -284,7 +284,7 @@ async function changeOne(client: ManagementClient, target: Target, isActive: boo
     name = token.name ?? null;
     if (token.is_active === isActive) return { id, name, outcome: 'already' };
     isSent = true;
-    await client.updateToken(id, { is_active: isActive });
+    await (isActive ? client.updateToken(id, { is_active: true }) : client.revokeToken(id));
     return { id, name, outcome: 'changed' };
   } catch (error) {
     const why = error instanceof Error ? error.message : 'no response';
@@ -338,7 +338,7 @@ async function change(request: PageRequest, wanted: BulkChange): Promise<PageRes
 }
 
 export const bulkRoutes = [
-  post('/tokens/marked', async (request) =>
+  post('/tokens/marked', 'revoke tokens', async (request) =>
     request.form.get('confirmed') === 'yes'
       ? change(request, confirmedIn(request))
       : ask(request, await chosenIn(request)),

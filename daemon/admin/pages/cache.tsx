@@ -17,7 +17,7 @@ import {
 } from '../page-request.js';
 import { Heading } from '../parts/document.js';
 import { choicesOf, InputField, SelectField } from '../parts/fields.js';
-import { QueryForm } from '../parts/frame.js';
+import { QueryForm, useMay } from '../parts/frame.js';
 import { escapeBidi, percent } from '../parts/formats.js';
 import { CommandLine, EmptyState, ErrorNotice, Facts, SuccessNotice } from '../parts/common.js';
 import { confirmPage } from './confirm.js';
@@ -28,7 +28,8 @@ type PurgeForm = typeof EMPTY_FORM;
 const EMPTY_FORM = { what: '', method: 'GET', url: '', project_id: '' };
 
 interface CacheProps {
-  cache: WireCache;
+  /** Null if the user may not read its figures. */
+  cache: WireCache | null;
   projects: readonly WireProject[];
   form: PurgeForm;
   done: string | null;
@@ -41,7 +42,7 @@ function CachePage({ cache, projects, form, done, refused }: CacheProps) {
       <Heading title="Cache" />
       <SuccessNotice what={done} />
       <ErrorNotice why={refused} />
-      {cache.backend === 'off' ? (
+      {cache?.backend === 'off' ? (
         <EmptyState title="The cache is off">
           <p>
             To cache responses, set <code>HTTP_CACHE_ENABLED=true</code> and restart the daemon.
@@ -49,7 +50,7 @@ function CachePage({ cache, projects, form, done, refused }: CacheProps) {
         </EmptyState>
       ) : (
         <>
-          <CacheFacts cache={cache} />
+          {cache === null ? null : <CacheFacts cache={cache} />}
           <Purge projects={projects} form={form} />
         </>
       )}
@@ -83,24 +84,27 @@ const METHODS = [
 
 /** Each form leads to a confirmation page with the number of responses to remove. */
 function Purge({ projects, form }: Pick<CacheProps, 'projects' | 'form'>) {
+  const isOfAll = useMay()('purge the whole cache');
   return (
     <section aria-labelledby="purge-title">
       <h2 id="purge-title">Purge</h2>
       <p className="hint">Removes responses before they expire. You see how many before you confirm.</p>
       <div className="columns">
-        <PurgePanel what="resource" title="One response">
-          <SelectField name="method" label="Method" choices={METHODS} chosen={form.method} />
-          <InputField
-            name="url"
-            label="Path"
-            hint="A path such as /v1/models with its query. Removes all variants, in all projects."
-            required
-            maxLength={8192}
-            placeholder="/v1/models"
-            defaultValue={form.url}
-            spellCheck={false}
-          />
-        </PurgePanel>
+        {isOfAll ? (
+          <PurgePanel what="resource" title="One response">
+            <SelectField name="method" label="Method" choices={METHODS} chosen={form.method} />
+            <InputField
+              name="url"
+              label="Path"
+              hint="A path such as /v1/models with its query. Removes all variants, in all projects."
+              required
+              maxLength={8192}
+              placeholder="/v1/models"
+              defaultValue={form.url}
+              spellCheck={false}
+            />
+          </PurgePanel>
+        ) : null}
         {projects.length === 0 ? null : (
           <PurgePanel what="project" title="Responses of a project">
             <SelectField
@@ -112,11 +116,13 @@ function Purge({ projects, form }: Pick<CacheProps, 'projects' | 'form'>) {
             />
           </PurgePanel>
         )}
-        <PurgePanel what="all" title="Everything">
-          <p className="hint">All responses of all projects.</p>
-        </PurgePanel>
+        {isOfAll ? (
+          <PurgePanel what="all" title="Everything">
+            <p className="hint">All responses of all projects.</p>
+          </PurgePanel>
+        ) : null}
       </div>
-      <CommandLine line="llmp cache purge --all --dry-run" />
+      {isOfAll ? <CommandLine line="llmp cache purge --all --dry-run" /> : null}
     </section>
   );
 }
@@ -148,8 +154,8 @@ async function purge(client: ManagementClient, given: PurgeForm, isDryRun = fals
 }
 
 async function show(request: PageRequest, given: PurgeForm, refused: string | null): Promise<PageResponse> {
-  const { client } = request;
-  const [cache, projects] = await Promise.all([client.cache(), allProjects(client)]);
+  const { client, may } = request;
+  const [cache, projects] = await Promise.all([may('read the cache') ? client.cache() : null, allProjects(client)]);
   const done = countMessage(request, 'purged', 'response');
   const body = <CachePage cache={cache} projects={projects} form={given} done={done} refused={refused} />;
   return { title: 'Cache', section: 'cache', isLive: true, body, ...statusOf(refused) };
@@ -183,9 +189,9 @@ async function ask(request: PageRequest, given: PurgeForm, refused: string | nul
 }
 
 export const cacheRoutes = [
-  get('/cache', (request) => show(request, EMPTY_FORM, null)),
-  get('/cache/purge', (request) => ask(request, formValues(request.query, EMPTY_FORM), null)),
-  post('/cache/purge', (request) => {
+  get('/cache', 'purge the cache', (request) => show(request, EMPTY_FORM, null)),
+  get('/cache/purge', 'purge the cache', (request) => ask(request, formValues(request.query, EMPTY_FORM), null)),
+  post('/cache/purge', 'purge the cache', (request) => {
     const given = formValues(request.form, EMPTY_FORM);
     return changed(
       async () => `cache?purged=${await purge(request.changeClient, given)}`,

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react';
+import type { Permission } from '../../api/permissions.js';
 import { changed, get, type PageRequest, type PageResponse, type PageView, post, statusOf } from '../page-request.js';
 import { Heading, type Section } from '../parts/document.js';
 import { ReasonField } from '../parts/fields.js';
@@ -12,6 +13,8 @@ export interface Confirmation {
   notice?: ReactNode;
   /** Explains the effect of the change. */
   message: string;
+  /** Fields of the form that the user fills in. */
+  more?: ReactNode;
   verb: string;
   isDangerous: boolean;
 }
@@ -28,7 +31,7 @@ interface ConfirmProps extends Confirmation {
 
 /** Confirmation page of a change. Cancel comes first and has the focus, so that an accidental key press changes nothing. */
 export function confirmPage({ form }: PageRequest, confirm: ConfirmProps): PageView {
-  const { title, section, notice, message, to, back, verb, isDangerous, fields = [], refused } = confirm;
+  const { title, section, notice, message, more, to, back, verb, isDangerous, fields = [], refused } = confirm;
   const body = (
     <div className="narrow" data-dialog-content="">
       <Heading title={title} />
@@ -39,6 +42,7 @@ export function confirmPage({ form }: PageRequest, confirm: ConfirmProps): PageV
         {fields.map(([name, value]) => (
           <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
         ))}
+        {more}
         <ReasonField reason={form.get('reason') ?? ''} />
         <div className="buttons">
           <Link to={back} className="button" data-dialog-cancel="" autoFocus>
@@ -55,25 +59,26 @@ export function confirmPage({ form }: PageRequest, confirm: ConfirmProps): PageV
 }
 
 interface ConfirmedChange {
-  /** Base path of the project or token, without its ID. */
-  section: 'projects' | 'tokens';
+  /** Base path of what is changed, without its ID. */
+  section: 'projects' | 'tokens' | 'operators' | 'trusts';
   /** The last part of the path. */
   what: string;
+  permission: Permission;
   asking: (request: PageRequest) => Promise<Confirmation>;
   /** @returns the query of the page after the change. */
   run: (request: PageRequest) => Promise<string>;
 }
 
-/** Routes of a change of a project or token with a confirmation page: the page, and the change. */
-export function confirmedChange({ section, what, asking, run }: ConfirmedChange) {
+/** Routes of a change with a confirmation page: the page, and the change. */
+export function confirmedChange({ section, what, permission, asking, run }: ConfirmedChange) {
   const ask = async (request: PageRequest, refused: string | null): Promise<PageView> => {
     const back = `${section}/${request.id}`;
     return confirmPage(request, { ...(await asking(request)), section, to: `${back}/${what}`, back, refused });
   };
   const path = `/${section}/:id/${what}`;
   return [
-    get(path, (request) => ask(request, null)),
-    post(path, (request): Promise<PageResponse> =>
+    get(path, permission, (request) => ask(request, null)),
+    post(path, permission, (request): Promise<PageResponse> =>
       changed(
         async () => `${section}/${request.id}?${await run(request)}`,
         (refused) => ask(request, refused),

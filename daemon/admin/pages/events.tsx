@@ -436,7 +436,7 @@ async function* matching(items: AsyncIterable<StreamItem<WireEvent>>, { matches 
 }
 
 export const eventRoutes = [
-  get('/events', async (request) => {
+  get('/events', 'read events', async (request) => {
     const { client, query } = request;
     const projects = await allProjects(client);
     const box = await boxOf(client, query, 'events', projects);
@@ -445,8 +445,8 @@ export const eventRoutes = [
     const body = <EventsPage {...value} query={query} projects={projects} box={box} refused={why} />;
     return { title: 'Events', section: 'events', body, ...statusOf(refused) };
   }),
-  boxRoute('events', ({ id }) => `events?token_id=${id}`),
-  get('/events/stream', async (request) => {
+  boxRoute('events', 'read events', ({ id }) => `events?token_id=${id}`),
+  get('/events/stream', 'read events', async (request) => {
     const { client, query } = request;
     const box = await boxOf(client, query, 'events', await allProjects(client));
     const filter = { ...(await filterOf(request, box)), ...parametersOf(query, ['since']) };

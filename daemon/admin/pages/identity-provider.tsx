@@ -48,6 +48,7 @@ export function identityProviderHandlers({ path, sessions, renderer }: IdentityP
       title: 'Logged in',
       section: null,
       formToken: null,
+      user: null,
       body: (
         <div className="log-in">
           <p className="brand">llmp</p>

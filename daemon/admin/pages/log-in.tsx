@@ -5,7 +5,8 @@ import type { ActiveSession, Sessions } from '../sessions.js';
 import { queryOf, type ReadForm } from '../forms.js';
 import type { Renderer } from '../render.js';
 import { InputField } from '../parts/fields.js';
-import { ChangeForm } from '../parts/frame.js';
+import { sentence } from '../page-request.js';
+import { ChangeForm, Link } from '../parts/frame.js';
 import { ErrorNotice } from '../parts/common.js';
 
 interface LogInProps {
@@ -18,9 +19,11 @@ interface LogInProps {
   /** Whether browsers accept the session cookie from this host. */
   canLogIn: boolean;
   host: string;
+  /** Issuer of the identity provider; null if people cannot log in with one. */
+  issuer: string | null;
 }
 
-function LogInPage({ next, refused, remark, canLogIn, host }: LogInProps) {
+function LogInPage({ next, refused, remark, canLogIn, host, issuer }: LogInProps) {
   return (
     <div className="log-in">
       <p className="brand">llmp</p>
@@ -31,27 +34,47 @@ function LogInPage({ next, refused, remark, canLogIn, host }: LogInProps) {
         </p>
       )}
       <ErrorNotice why={refused} />
-      {canLogIn ? <LogInForm next={next} /> : <LogInUnavailable host={host} />}
+      {canLogIn ? (
+        <>
+          {issuer === null ? null : <ProviderLogIn next={next} issuer={issuer} />}
+          <LogInForm next={next} isOnly={issuer === null} />
+        </>
+      ) : (
+        <LogInUnavailable host={host} />
+      )}
     </div>
   );
 }
 
-function LogInForm({ next }: { next: string }) {
+/** A link, because a form may not lead to another site (`form-action`). The page at its address begins the log-in. */
+function ProviderLogIn({ next, issuer }: { next: string; issuer: string }) {
+  return (
+    <p>
+      <Link to={`${PROVIDER_LOG_IN}?${new URLSearchParams({ next }).toString()}`} className="button primary">
+        {`Log in with ${hostOf(issuer)}`}
+      </Link>
+    </p>
+  );
+}
+
+const hostOf = (issuer: string): string => (URL.canParse(issuer) ? new URL(issuer).host : issuer);
+
+function LogInForm({ next, isOnly }: { next: string; isOnly: boolean }) {
   return (
     <ChangeForm to="login">
       <input type="hidden" name="next" value={next} />
       <InputField
         name="token"
-        label="Management token"
-        hint="The value of MANAGEMENT_TOKEN on the server."
+        label="Management token or operator’s secret"
+        hint="The value of MANAGEMENT_TOKEN on the server, or a secret that begins with sk-op-."
         type="password"
         required
-        autoFocus
+        autoFocus={isOnly}
         maxLength={1000}
         autoComplete="current-password"
         spellCheck={false}
       />
-      <button type="submit" className="primary">
+      <button type="submit" className={isOnly ? 'primary' : undefined}>
         Log in
       </button>
     </ChangeForm>
@@ -63,8 +86,7 @@ function LogInUnavailable({ host }: { host: string }) {
     <div className="notice bad" role="alert">
       <p>
         <strong>You cannot log in here.</strong> This page was loaded over plain HTTP from <code>{host}</code>. Browsers
-        accept the session cookie only over HTTPS or from localhost, and the management token would be sent in clear
-        text.
+        accept the session cookie only over HTTPS or from localhost, and a secret would be sent in clear text.
       </p>
       <p>Do one of the following:</p>
       <ul>
@@ -81,6 +103,9 @@ function LogInUnavailable({ host }: { host: string }) {
 }
 
 // ---- routes
+
+/** Where the log-in with the identity provider begins, with `next` in its query. */
+export const PROVIDER_LOG_IN = 'login/provider';
 
 interface LogInOptions {
   path: string;
@@ -101,21 +126,27 @@ interface Shown {
   status?: number;
   next: string;
   refused: string | null;
+  /** Why the session was ended. */
+  ended?: string | null;
 }
 
 export function logInHandlers({ path, sessions, renderer, readForm }: LogInOptions) {
-  const show = (req: Request, res: Response, { status = 200, next, refused }: Shown) => {
+  const show = async (req: Request, res: Response, { status = 200, next, refused, ended = null }: Shown) => {
     const why = queryOf(req).get('why') ?? '';
-    const remark = refused === null && Object.hasOwn(REMARKS, why) ? (REMARKS[why] ?? null) : null;
+    const usual = Object.hasOwn(REMARKS, why) ? (REMARKS[why] ?? null) : null;
+    const remark = refused !== null ? null : why === 'ended' && ended !== null ? sentence(ended) : usual;
     const { acceptsCookies, host } = sessions.locationOf(req);
-    const body = <LogInPage next={next} refused={refused} remark={remark} canLogIn={acceptsCookies} host={host} />;
-    return renderer.page(res, { title: 'Log in', section: null, status, body, formToken: null });
+    // Without the daemon, the page says what is wrong when the form is sent.
+    const issuer = await sessions.issuer(req).catch(() => null);
+    const props = { next, refused, remark, canLogIn: acceptsCookies, host, issuer };
+    const body = <LogInPage {...props} />;
+    return renderer.page(res, { title: 'Log in', section: null, status, body, formToken: null, user: null });
   };
 
   const logInForm: RequestHandler = async (req, res) => {
     const next = loginRedirectTarget(queryOf(req).get('next'), path);
     const session = await sessions.authenticate(req).catch(() => null);
-    if (session === null) await show(req, res, { next, refused: null });
+    if (session === null) await show(req, res, { next, refused: null, ended: await sessions.whyEnded(req) });
     else res.redirect(303, next);
   };
 
@@ -160,7 +191,7 @@ function logInFailureOf(error: unknown): LogInFailure {
   switch (code) {
     case 'log_in_refused':
     case 'invalid_request': // Empty, or longer than any token.
-      return { status: 403, refused: 'Wrong management token.' };
+      return { status: 403, refused: 'Wrong token or secret.' };
     case 'too_many_attempts':
       return {
         status: 429,

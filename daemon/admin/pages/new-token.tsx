@@ -1,5 +1,6 @@
 /** The form for a new token, and the page that shows its secret once. */
 import { type TermField, termsThat, TOKEN_TERMS } from '../../../console/columns/tokens.js';
+import { ceilingsShown } from '../../../console/columns/access.js';
 import { allowShown, budgetShown, limitsShown } from '../../../console/columns/policies.js';
 import { type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
 import { ApiError } from '../../api/client.js';
@@ -18,15 +19,17 @@ import {
   statusOf,
 } from '../page-request.js';
 import { choicesOf, FormButtons, InputField, Select, SelectField } from '../parts/fields.js';
-import { ChangeForm, Link } from '../parts/frame.js';
+import { ChangeForm, isIssuer, Link, useFrame, useMay, type User } from '../parts/frame.js';
 import { EmptyState, ErrorNotice, Facts } from '../parts/common.js';
 import { capitalized, Name, Time, TokenLink } from '../parts/formats.js';
 import { Heading } from '../parts/document.js';
+import { Secret, SecretGone } from '../parts/secret.js';
 import { Snippets } from '../parts/snippets.js';
 import {
   EMPTY_POLICY_FORM,
   NewPolicyFields,
   policiesIn,
+  policiesWithin,
   policyForm,
   type UsedModels,
   usedModelsOf,
@@ -46,6 +49,18 @@ const EMPTY_FORM: TokenFormValues = {
   like: '',
   ...EMPTY_POLICY_FORM,
 };
+
+/** The form as it begins: with ceilings, it asks for the most that they allow, because a token without a cap is beyond one. */
+function formWithin({ ceilings }: User): TokenFormValues {
+  if (ceilings === null) return EMPTY_FORM;
+  const { hours = Infinity, requests } = ceilings;
+  return {
+    ...EMPTY_FORM,
+    duration: String(Math.min(Number(DEFAULT_LIFETIME.duration), hours)),
+    max_requests: requests === undefined ? '' : String(requests),
+    ...policyTexts(policiesWithin(ceilings)),
+  };
+}
 
 /** The units of a lifetime, and their minutes. */
 const UNITS = Object.entries({ minutes: 1, hours: 60, days: 24 * 60 });
@@ -136,15 +151,28 @@ function NewTokenPage(props: NewTokenProps) {
   );
 }
 
-function NoProject() {
+export function NoProject() {
   return (
     <EmptyState title="No active project">
       <p>
-        A token belongs to a project. <Link to="projects/new">Create one</Link>, or{' '}
-        <Link to="projects">activate one</Link>.
+        A token belongs to a project.{' '}
+        {useMay()('create projects') ? (
+          <>
+            <Link to="projects/new">Create one</Link>, or <Link to="projects">activate one</Link>.
+          </>
+        ) : (
+          'Ask those who run llmp for one.'
+        )}
       </p>
     </EmptyState>
   );
+}
+
+function CeilingsHint() {
+  const { user } = useFrame().offers;
+  return user?.ceilings ? (
+    <p className="hint">{`Your tokens may have at most: ${ceilingsShown(user.ceilings)}.`}</p>
+  ) : null;
 }
 
 function LikeNotice({ token }: { token: WireToken }) {
@@ -160,6 +188,7 @@ function NewTokenForm({ projects, given, used, refused }: NewTokenProps) {
   return (
     <>
       <ErrorNotice why={refused} />
+      <CeilingsHint />
       <ChangeForm to="tokens/new">
         <TokenFields projects={projects} given={given} used={used} />
         <FormButtons cancel="tokens" verb="Issue token" />
@@ -177,6 +206,7 @@ interface SecretProps {
 
 /** Shows the secret once; going back or reloading does not show it again. */
 function SecretPage({ token, secret, baseUrl }: SecretProps) {
+  const { user } = useFrame().offers;
   return (
     <div className={secret === null ? 'narrow' : 'issued'}>
       <Heading
@@ -184,15 +214,13 @@ function SecretPage({ token, secret, baseUrl }: SecretProps) {
         path={<Link to="tokens">Tokens</Link>}
       />
       {secret === null ? (
-        <p>
-          A secret is shown only once and is not stored. If you did not save it, revoke this token and issue a new one.
-        </p>
+        <SecretGone advice="If you did not save it, revoke this token and issue a new one." />
       ) : (
         <Revealed token={token} secret={secret} baseUrl={baseUrl} />
       )}
       <p className="buttons start">
-        <Link to={`tokens/${token.id}`} className={secret === null ? 'button primary' : 'button'}>
-          {secret === null ? 'Go to the token' : 'I have stored it'}
+        <Link to={isIssuer(user) ? '' : `tokens/${token.id}`} className={secret === null ? 'button primary' : 'button'}>
+          {secret !== null ? 'I have stored it' : isIssuer(user) ? 'Go to my tokens' : 'Go to the token'}
         </Link>
       </p>
     </div>
@@ -202,22 +230,16 @@ function SecretPage({ token, secret, baseUrl }: SecretProps) {
 function Revealed({ token, secret, baseUrl }: { token: WireToken; secret: string; baseUrl: string }) {
   return (
     <>
-      <p className="notice">
-        <strong>Copy the secret now. It is shown only once.</strong> Anyone who has it can use the token.
-      </p>
-      <div className="secret">
-        <code id="secret" tabIndex={0} role="textbox" aria-readonly="true" aria-label="Secret of the token">
-          {secret}
-        </code>
-        <button type="button" className="primary" data-copy="secret" hidden>
-          Copy
-        </button>
-      </div>
+      <Secret of="token" secret={secret} warning="Anyone who has it can use the token." />
       <IssuedFacts token={token} />
-      <Snippets baseUrl={baseUrl} />
+      <Snippets baseUrl={baseUrl} model={exactModelOf(token)} />
     </>
   );
 }
+
+/** A model that the token may use, for the examples. */
+const exactModelOf = ({ allow }: WireToken): string | undefined =>
+  allow?.models?.find((name) => /^[\w.:/@-]+$/.test(name));
 
 function IssuedFacts({ token }: { token: WireToken }) {
   return (
@@ -292,16 +314,22 @@ function tokenCreateOf(given: TokenFormValues): TokenCreate {
   };
 }
 
-/** Creates the token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token. */
+/**
+ * Creates a token and passes its secret to the next page in a cookie: only this response has it, and reloading must not create another token.
+ *
+ * @returns the page with the secret.
+ */
+export async function issued(request: PageRequest, token: TokenCreate): Promise<string> {
+  const { id, token: secret } = await request.changeClient.createToken(token).catch(asFormError);
+  const to = `tokens/${id}/secret`;
+  request.storeSecret(to, secret);
+  return to;
+}
+
 function issue(request: PageRequest): Promise<PageResponse> {
   const given = { ...formValues(request.form, EMPTY_FORM), ...policyForm(request.form) };
   return changed(
-    async () => {
-      const { id, token } = await request.changeClient.createToken(tokenCreateOf(given)).catch(asFormError);
-      const to = `tokens/${id}/secret`;
-      request.storeSecret(to, token);
-      return to;
-    },
+    () => issued(request, tokenCreateOf(given)),
     (refused) => newToken(request, given, refused),
   );
 }
@@ -312,16 +340,16 @@ function asFormError(error: unknown): never {
 }
 
 export const newTokenRoutes = [
-  get('/tokens/new', async (request) => {
+  get('/tokens/new', 'issue tokens', async (request) => {
     const like = request.query.get('like') ?? '';
     const given =
       like === ''
-        ? { ...EMPTY_FORM, project_id: request.query.get('project_id') ?? '' }
+        ? { ...formWithin(request.user), project_id: request.query.get('project_id') ?? '' }
         : formLike(await request.client.token(like));
     return newToken(request, given, null);
   }),
-  post('/tokens/new', issue),
-  get('/tokens/:id/secret', async (request) => {
+  post('/tokens/new', 'issue tokens', issue),
+  get('/tokens/:id/secret', 'issue tokens', async (request) => {
     const token = await request.client.token(request.id);
     const body = <SecretPage token={token} secret={request.takeSecret()} baseUrl={request.baseUrl} />;
     return { title: 'Token issued', section: 'tokens', body };

@@ -13,7 +13,7 @@ import { TOKEN_STATES } from '../../api/vocabulary.js';
 import { costShown, sumOfCosts } from '../../api/money.js';
 import { allProjects, get } from '../page-request.js';
 import { Heading } from '../parts/document.js';
-import { Link } from '../parts/frame.js';
+import { ActionLink, isIssuer, Link } from '../parts/frame.js';
 import {
   capitalized,
   ComponentMark,
@@ -30,6 +30,7 @@ import {
   TokenLink,
 } from '../parts/formats.js';
 import { EmptyState, Facts } from '../parts/common.js';
+import { myTokens } from './my-tokens.js';
 import { Traffic, usageFor, type Used } from './traffic.js';
 
 interface OverviewProps {
@@ -237,7 +238,7 @@ function Expiring({ tokens }: { tokens: readonly WireToken[] }) {
       <h2 id="expiring-title">Expiring next</h2>
       {tokens.length === 0 ? (
         <p>
-          No active tokens. <Link to="tokens/new">Issue one</Link>
+          No active tokens. <ActionLink to="tokens/new">Issue one</ActionLink>
         </p>
       ) : (
         <ul className="rows">
@@ -291,7 +292,8 @@ function Instance({ status }: { status: WireStatus }) {
 const EXPIRING_SHOWN = '6';
 
 export const overviewRoutes = [
-  get('/', async (request) => {
+  get('/', 'read the status', async (request) => {
+    if (isIssuer(request.user)) return myTokens(request);
     const { client } = request;
     const now = new Date(request.nowMs).toISOString();
     const [status, incidents, used, expiring, costs, spenders, projects] = await Promise.all([

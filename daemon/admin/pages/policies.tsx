@@ -15,7 +15,8 @@ import type { ReactNode } from 'react';
 import { shortId } from '../../../console/columns/cell-text.js';
 import { ApiError, type ChangeOptions, etagOf, type ManagementClient } from '../../api/client.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
-import { MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
+import type { Permission } from '../../api/permissions.js';
+import { type Ceilings, MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
 import { changed, get, invalidRequest, type PageRequest, type PageResponse, post, statusOf } from '../page-request.js';
 import { ErrorNotice } from '../parts/common.js';
 import { Heading } from '../parts/document.js';
@@ -45,7 +46,7 @@ export async function usedModelsOf(
 }
 
 /** A checkbox for each model that was used lately. Other names and patterns are in the field for models. */
-function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedModels }) {
+export function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedModels }) {
   const names = listOf(given.models);
   const others = names.filter((name) => !used.models.includes(name));
   return (
@@ -150,6 +151,13 @@ export function policiesIn(texts: PolicyTexts): Policies {
   return policies;
 }
 
+/** The most that ceilings allow. */
+export const policiesWithin = ({ routes, models, limits, budget }: Ceilings): Policies => ({
+  allow: routes === undefined && models === undefined ? null : { ...(routes && { routes }), ...(models && { models }) },
+  limits: limits ?? null,
+  budget: budget ?? null,
+});
+
 /** What the fields of a project mean. */
 export const OF_PROJECT =
   'What each of its tokens may use, how fast all of them together may be used, and what they may spend together.';
@@ -189,7 +197,7 @@ function ChangePage({ to, path, title, Fields, name, of, given, used, reason, re
       <ErrorNotice why={refused} />
       <p className="hint">{`${message} It holds from the next request on. Requests in flight go on.`}</p>
       <ChangeForm to={`${to}/${path}`}>
-        <input type="hidden" name="version" value={etagOf(of) ?? ''} />
+        <VersionField of={of} />
         <Fields given={given} used={used} />
         <ReasonField reason={reason} />
         <FormButtons cancel={to} verb="Change" />
@@ -201,6 +209,7 @@ function ChangePage({ to, path, title, Fields, name, of, given, used, reason, re
 /** A kind of what has policies. */
 interface Restricted<T extends WireToken | WireProject> {
   section: 'tokens' | 'projects';
+  permission: Permission;
   messages: Readonly<Record<Page['path'], string>>;
   read: (client: ManagementClient, id: string) => Promise<T>;
   nameOf: (of: T) => string;
@@ -209,7 +218,7 @@ interface Restricted<T extends WireToken | WireProject> {
 }
 
 function changeRoutes<T extends WireToken | WireProject>(kind: Restricted<T>, { path, title, done, Fields }: Page) {
-  const { section, messages } = kind;
+  const { section, permission, messages } = kind;
 
   async function ask(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
     const { client, form, id } = request;
@@ -236,20 +245,19 @@ function changeRoutes<T extends WireToken | WireProject>(kind: Restricted<T>, { 
     changed(
       async () => {
         const { id, client, changeClient, form } = request;
-        // A form must not replace what somebody else has set since it was loaded.
-        const ifMatch = form.get('version') ?? '';
-        if (!ETAG.test(ifMatch)) throw changedSince();
+        const ifMatch = versionIn(form);
         const before = await kind.read(client, id);
         const body = policyChanges(before, policyForm(form, policyTexts(before)));
         if ('words' in body) throw invalidRequest(body.words);
         if (Object.keys(body).length === 0) throw invalidRequest('nothing is changed');
-        await kind.update(changeClient, id, body, { ifMatch }).catch(asFormError);
+        await kind.update(changeClient, id, body, { ifMatch }).catch(asChangedSince);
         return `${section}/${id}?done=${done}`;
       },
       (refused) => ask(request, refused),
     );
 
-  return [get(`/${section}/:id/${path}`, (request) => ask(request)), post(`/${section}/:id/${path}`, change)];
+  const at = `/${section}/:id/${path}`;
+  return [get(at, permission, (request) => ask(request)), post(at, permission, change)];
 }
 
 /** The message on the page of the token or project after a change. */
@@ -258,6 +266,15 @@ export const POLICY_DONE = {
   budgeted: 'Budget changed. It holds from the next request on.',
 };
 
+/** @returns the ETag in the form. @throws {ApiError} 400 if it has none. A form must not replace what somebody else has set since it was loaded. */
+export function versionIn(form: URLSearchParams): string {
+  const version = form.get('version') ?? '';
+  if (!ETAG.test(version)) throw changedSince();
+  return version;
+}
+
+export const VersionField = ({ of }: { of: object }) => <input type="hidden" name="version" value={etagOf(of) ?? ''} />;
+
 const ETAG = /^"[\x21\x23-\x7e]{1,200}"$/;
 
 const changedSince = () =>
@@ -265,7 +282,8 @@ const changedSince = () =>
     'somebody has changed it since this form was loaded: compare it with the page of it, and send it again',
   );
 
-function asFormError(error: unknown): never {
+/** Turns a change since then into an error of the form. */
+export function asChangedSince(error: unknown): never {
   throw error instanceof ApiError && error.code === 'precondition_failed' ? changedSince() : error;
 }
 
@@ -273,6 +291,7 @@ export const policyRoutes = PAGES.flatMap((page) => [
   ...changeRoutes<WireToken>(
     {
       section: 'tokens',
+      permission: 'change tokens',
       messages: {
         restrict: 'What the token may use, how fast, and what it may spend.',
         budget: 'What the token may spend.',
@@ -287,6 +306,7 @@ export const policyRoutes = PAGES.flatMap((page) => [
   ...changeRoutes<WireProject>(
     {
       section: 'projects',
+      permission: 'change projects',
       messages: { restrict: OF_PROJECT, budget: 'What all of its tokens together may spend.' },
       read: (client, id) => client.project(id),
       nameOf: ({ name }) => name,

@@ -2,6 +2,7 @@ import { counted, exact } from '../../api/formats.js';
 import { KEY_CHECK_SENTENCES, projectCheckSentence } from '../../api/checked-key.js';
 import type { WireAuditRecord, WireProject } from '../../api/contract.js';
 import { allowShown, limitsShown, spentShown } from '../../../console/columns/policies.js';
+import type { Permission } from '../../api/permissions.js';
 import { missingUsageTitle } from '../../api/providers.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
 import {
@@ -17,7 +18,7 @@ import {
 import { BudgetUse, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
 import { Heading } from '../parts/document.js';
 import { InputField, KeyFields } from '../parts/fields.js';
-import { ChangeForm, ConfirmLink, Link } from '../parts/frame.js';
+import { ActionLink, ChangeForm, ConfirmLink, Link, useMay } from '../parts/frame.js';
 import { CommandLine, ErrorNotice, Facts, SuccessNotice } from '../parts/common.js';
 import { POLICY_DONE } from './policies.js';
 import { isKeyChecked, ProviderShown, sendKey } from './provider.js';
@@ -28,7 +29,8 @@ import { RecordTable } from './audit.js';
 interface ProjectProps {
   used: Used;
   project: WireProject;
-  records: readonly WireAuditRecord[];
+  /** Null if the user may not read them. */
+  records: readonly WireAuditRecord[] | null;
   done: string | null;
   refused: string | null;
   /** Whether the form for another key has its checkbox selected. */
@@ -45,9 +47,9 @@ function ProjectPage(props: ProjectProps) {
         path={<Link to="projects">Projects</Link>}
         actions={
           project.is_active ? (
-            <Link to={`tokens/new?project_id=${project.id}`} className="button primary">
+            <ActionLink to={`tokens/new?project_id=${project.id}`} className="button primary">
               New token
-            </Link>
+            </ActionLink>
           ) : null
         }
       />
@@ -56,19 +58,21 @@ function ProjectPage(props: ProjectProps) {
       <ProjectFacts project={project} />
       <Traffic used={used} to={to} />
       <p className="links">
-        <Link to={`events?project_id=${project.id}`}>Live requests</Link>
+        <ActionLink to={`events?project_id=${project.id}`}>Live requests</ActionLink>
         <Link to={`top?project_id=${project.id}`}>Top tokens</Link>
         <Link to={`usage?project_id=${project.id}&by=token`}>Usage by token</Link>
         <Link to={`usage?project_id=${project.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
       <Changes project={project} to={to} isChecked={isChecked} />
-      <section aria-labelledby="records-title">
-        <div className="section-head">
-          <h2 id="records-title">Audit</h2>
-          <Link to={`audit?project_id=${project.id}`}>Show in the audit log</Link>
-        </div>
-        <RecordTable id="records" label="Audit records of this project" records={records} />
-      </section>
+      {records === null ? null : (
+        <section aria-labelledby="records-title">
+          <div className="section-head">
+            <h2 id="records-title">Audit</h2>
+            <Link to={`audit?project_id=${project.id}`}>Show in the audit log</Link>
+          </div>
+          <RecordTable id="records" label="Audit records of this project" records={records} />
+        </section>
+      )}
       <CommandLine line={`llmp project get ${project.id}`} />
     </>
   );
@@ -102,7 +106,8 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           name: 'Provider',
           value: (
             <>
-              <ProviderShown project={project} /> <Link to={`projects/${project.id}/provider`}>Change provider</Link>
+              <ProviderShown project={project} />{' '}
+              <ActionLink to={`projects/${project.id}/provider`}>Change provider</ActionLink>
             </>
           ),
         },
@@ -112,7 +117,8 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           name: 'Limits',
           value: (
             <>
-              {limitsShown(project.limits)} <Link to={`projects/${project.id}/restrict`}>Change limits</Link>
+              {limitsShown(project.limits)}{' '}
+              <ActionLink to={`projects/${project.id}/restrict`}>Change limits</ActionLink>
             </>
           ),
         },
@@ -120,7 +126,8 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
           name: 'Budget',
           value: (
             <>
-              <BudgetUse spender={project} /> <Link to={`projects/${project.id}/budget`}>Change budget</Link>
+              <BudgetUse spender={project} />{' '}
+              <ActionLink to={`projects/${project.id}/budget`}>Change budget</ActionLink>
             </>
           ),
         },
@@ -135,6 +142,8 @@ function ProjectFacts({ project }: Pick<ProjectProps, 'project'>) {
 }
 
 function Changes({ project, to, isChecked }: Pick<ProjectProps, 'project' | 'isChecked'> & { to: string }) {
+  const may = useMay();
+  if (!may('change projects') && !may('change tokens')) return null;
   return (
     <section aria-labelledby="change-title">
       <h2 id="change-title">Change</h2>
@@ -155,9 +164,11 @@ function Changes({ project, to, isChecked }: Pick<ProjectProps, 'project' | 'isC
         <div className="panel">
           <h3>Access</h3>
           <p className="hint">
-            {project.is_active
-              ? 'While a project is inactive, its tokens are refused. Deactivating it also ends requests in flight.'
-              : 'Its tokens are refused until it is active again.'}
+            {!may('change projects')
+              ? 'Its tokens are refused from the next request on, until they are reactivated.'
+              : project.is_active
+                ? 'While a project is inactive, its tokens are refused. Deactivating it also ends requests in flight.'
+                : 'Its tokens are refused until it is active again.'}
           </p>
           <p className="buttons start">
             {project.is_active ? (
@@ -213,18 +224,18 @@ async function show(
   refused: string | null = null,
   { said, isAnswer = false }: Shown = {},
 ): Promise<PageResponse> {
-  const { client } = request;
+  const { client, may } = request;
   const project = await client.project(request.id);
   const [used, records] = await Promise.all([
     usageFor(request, { project_id: project.id }),
-    client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }),
+    may('read the audit log') ? client.auditRecords({ project_id: project.id, limit: RECORDS_SHOWN }) : null,
   ]);
   const done = refused === null ? (said ?? countMessage(request, 'revoked', 'token') ?? doneWords(request)) : null;
   const body = (
     <ProjectPage
       project={project}
       used={used}
-      records={records.items}
+      records={records?.items ?? null}
       done={done}
       refused={refused}
       isChecked={isKeyChecked(request)}
@@ -295,12 +306,14 @@ async function toRevokeAll({ id, name }: WireProject, request: PageRequest): Pro
 
 const confirmed = (
   what: string,
+  permission: Permission,
   asking: (project: WireProject, request: PageRequest) => Confirmation | Promise<Confirmation>,
   run: (request: PageRequest) => Promise<string>,
 ) =>
   confirmedChange({
     section: 'projects',
     what,
+    permission,
     asking: async (request) => asking(await request.client.project(request.id), request),
     run,
   });
@@ -313,13 +326,13 @@ const setActive =
   };
 
 export const projectRoutes = [
-  get('/projects/:id', (request) => show(request)),
-  post('/projects/:id/rename', rename),
-  post('/projects/:id/key', changeKey),
-  post('/projects/:id/check', checkProvider),
-  ...confirmed('activate', toActivate, setActive(true, 'activated')),
-  ...confirmed('deactivate', toDeactivate, setActive(false, 'deactivated')),
-  ...confirmed('revoke-all', toRevokeAll, async ({ changeClient, id }) => {
+  get('/projects/:id', 'read projects', (request) => show(request)),
+  post('/projects/:id/rename', 'change projects', rename),
+  post('/projects/:id/key', 'change projects', changeKey),
+  post('/projects/:id/check', 'change projects', checkProvider),
+  ...confirmed('activate', 'change projects', toActivate, setActive(true, 'activated')),
+  ...confirmed('deactivate', 'change projects', toDeactivate, setActive(false, 'deactivated')),
+  ...confirmed('revoke-all', 'change tokens', toRevokeAll, async ({ changeClient, id }) => {
     const { revoked_count: count } = await changeClient.revokeTokensOf(id);
     return `revoked=${count}`;
   }),

@@ -17,7 +17,7 @@ import { Figure } from '../parts/formats.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
 import { FormButtons, InputField, KeyFields } from '../parts/fields.js';
-import { ChangeForm, Link } from '../parts/frame.js';
+import { ActionLink, ChangeForm, Link } from '../parts/frame.js';
 import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from '../parts/common.js';
 import { NewPolicyFields, NONE_USED, OF_PROJECT, policiesIn, policyForm } from './policies.js';
 import {
@@ -89,9 +89,9 @@ const COLUMNS = tableColumns(PROJECT_COLUMNS, {
 });
 
 const NewProject = () => (
-  <Link to="projects/new" className="button primary">
+  <ActionLink to="projects/new" className="button primary">
     New project
-  </Link>
+  </ActionLink>
 );
 
 function NoProjects({ isFiltered }: { isFiltered: boolean }) {
@@ -177,12 +177,12 @@ function createProject(request: PageRequest): Promise<PageResponse> {
 }
 
 export const projectsRoutes = [
-  get('/projects', async (request) => {
+  get('/projects', 'read projects', async (request) => {
     const filter = parametersOf(request.query, ['is_active', 'cursor']);
     const { items, ...page } = await listPage(() => request.client.projects(filter));
     const body = <ProjectsPage projects={items} {...page} query={request.query} />;
     return { title: 'Projects', section: 'projects', isLive: true, body, ...statusOf(page.refused) };
   }),
-  get('/projects/new', (request) => Promise.resolve(newProject(request, null))),
-  post('/projects/new', createProject),
+  get('/projects/new', 'create projects', (request) => Promise.resolve(newProject(request, null))),
+  post('/projects/new', 'create projects', createProject),
 ];

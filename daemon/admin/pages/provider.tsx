@@ -215,6 +215,6 @@ function changeProvider(request: PageRequest): Promise<PageResponse> {
 }
 
 export const providerRoutes = [
-  get('/projects/:id/provider', (request) => askProvider(request)),
-  post('/projects/:id/provider', changeProvider),
+  get('/projects/:id/provider', 'change projects', (request) => askProvider(request)),
+  post('/projects/:id/provider', 'change projects', changeProvider),
 ];

@@ -10,7 +10,7 @@ import { ALL_FAILURES, REQUEST_EVENT_KIND } from '../../api/vocabulary.js';
 import { doneMessage, get, type PageRequest, type PageResponse } from '../page-request.js';
 import { BudgetUse, Cap, escapeBidi, Name, StateMark, Time } from '../parts/formats.js';
 import { CellContent } from '../parts/cells.js';
-import { ConfirmLink, Link, useFrame } from '../parts/frame.js';
+import { ActionLink, ConfirmLink, Link, type Offers, useFrame, useMay } from '../parts/frame.js';
 import { CommandLine, Facts, SuccessNotice, Table } from '../parts/common.js';
 import { Heading } from '../parts/document.js';
 import { confirmedChange } from './confirm.js';
@@ -22,14 +22,16 @@ import { remedyOf, Why } from './events.js';
 interface TokenProps {
   used: Used;
   token: WireToken;
-  records: readonly WireAuditRecord[];
-  /** Its last requests that failed, the newest first; null if the daemon publishes no events. */
+  /** Null if the user may not read them. */
+  records: readonly WireAuditRecord[] | null;
+  /** Its last requests that failed, the newest first; null if the daemon publishes no events, or the user may not read them. */
   failures: readonly WireRequestEvent[] | null;
   done: string | null;
 }
 
 export function TokenPage({ token, used, records, failures, done }: TokenProps) {
   const to = `tokens/${token.id}`;
+  const may = useMay();
   return (
     <>
       <Heading
@@ -37,15 +39,15 @@ export function TokenPage({ token, used, records, failures, done }: TokenProps) 
         path={<Link to="tokens">Tokens</Link>}
         actions={
           <>
-            <Link to={`tokens/new?like=${token.id}`} className="button">
+            <ActionLink to={`tokens/new?like=${token.id}`} className="button">
               Issue again…
-            </Link>{' '}
-            <Link to={`${to}/restrict`} className="button">
+            </ActionLink>{' '}
+            <ActionLink to={`${to}/restrict`} className="button">
               Change limits
-            </Link>{' '}
-            <Link to={`${to}/budget`} className="button">
+            </ActionLink>{' '}
+            <ActionLink to={`${to}/budget`} className="button">
               Change budget
-            </Link>{' '}
+            </ActionLink>{' '}
             {token.is_active ? (
               <ConfirmLink to={`${to}/revoke`} isDangerous>
                 Revoke…
@@ -61,21 +63,29 @@ export function TokenPage({ token, used, records, failures, done }: TokenProps) 
       <TokenFacts token={token} />
       <Traffic used={used} to={to} />
       <p className="links">
-        <Link to={`events?token_id=${token.id}`}>Live requests</Link>
+        <ActionLink to={`events?token_id=${token.id}`}>Live requests</ActionLink>
         <Link to={`top?by=model&token_id=${token.id}`}>Top models</Link>
         <Link to={`usage?token_id=${token.id}&by=day%2Cmodel&sort=time`}>Usage by day and model</Link>
       </p>
       {failures === null ? null : <Failures failures={failures} token={token} />}
-      <section aria-labelledby="records-title">
-        <div className="section-head">
-          <h2 id="records-title">Audit</h2>
-          <Link to={`audit?token_id=${token.id}`}>Show in the audit log</Link>
-        </div>
-        <RecordTable id="records" label="Audit records of this token" records={records} />
-      </section>
-      <CommandLine line={`llmp token ${token.is_active ? 'revoke' : 'reactivate'} ${token.id}`} />
+      {records === null ? null : (
+        <section aria-labelledby="records-title">
+          <div className="section-head">
+            <h2 id="records-title">Audit</h2>
+            <Link to={`audit?token_id=${token.id}`}>Show in the audit log</Link>
+          </div>
+          <RecordTable id="records" label="Audit records of this token" records={records} />
+        </section>
+      )}
+      <CommandLine line={`llmp token ${commandOf(token, may)} ${token.id}`} />
     </>
   );
+}
+
+/** The command that does what the page offers first. */
+function commandOf({ is_active: isActive }: WireToken, may: Offers['may']): string {
+  if (isActive) return may('revoke tokens') ? 'revoke' : 'get';
+  return may('change tokens') ? 'reactivate' : 'get';
 }
 
 /** Why the requests of the token are refused now, and what to do. It is a live part, empty for a token that can be used. */
@@ -180,6 +190,11 @@ async function failuresOf(client: ManagementClient, id: string): Promise<WireReq
   }
 }
 
+async function recordsOf(client: ManagementClient, id: string): Promise<WireAuditRecord[]> {
+  const { changes, lastUse } = await loadTokenHistory(client, id, CHANGES_SHOWN);
+  return [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
+}
+
 const titleOf = ({ id, name }: WireToken) => (name === null ? `token ${shortId(id)}` : escapeBidi(name));
 
 const DONE = {
@@ -189,14 +204,13 @@ const DONE = {
 };
 
 async function show(request: PageRequest): Promise<PageResponse> {
-  const { client } = request;
+  const { client, may } = request;
   const token = await client.token(request.id);
-  const [used, { changes, lastUse }, failures] = await Promise.all([
+  const [used, records, failures] = await Promise.all([
     usageFor(request, { token_id: token.id }),
-    loadTokenHistory(client, token.id, CHANGES_SHOWN),
-    failuresOf(client, token.id),
+    may('read the audit log') ? recordsOf(client, token.id) : null,
+    may('read events') ? failuresOf(client, token.id) : null,
   ]);
-  const records = [...(lastUse ? [lastUse] : []), ...changes].sort((one, other) => other.time.localeCompare(one.time));
   const props = { token, used, records, failures, done: doneMessage(request, DONE) };
   const body = <TokenPage {...props} />;
   return { title: titleOf(token), section: 'tokens', isLive: true, body };
@@ -207,18 +221,19 @@ const change = (verb: 'Revoke' | 'Reactivate', isActive: boolean, done: keyof ty
   confirmedChange({
     section: 'tokens',
     what: verb.toLowerCase(),
+    permission: isActive ? 'change tokens' : 'revoke tokens',
     asking: async ({ client, id }) => {
       const title = `${verb} ${titleOf(await client.token(id))}?`;
       return { title, message, verb, isDangerous: !isActive };
     },
     run: async ({ changeClient, id }) => {
-      await changeClient.updateToken(id, { is_active: isActive });
+      await (isActive ? changeClient.updateToken(id, { is_active: true }) : changeClient.revokeToken(id));
       return `done=${done}`;
     },
   });
 
 export const tokenRoutes = [
-  get('/tokens/:id', show),
+  get('/tokens/:id', 'read tokens', show),
   ...change(
     'Revoke',
     false,

@@ -1,3 +1,4 @@
+import type { ReactNode } from 'react';
 import { shortId, stateMark } from '../../../console/columns/cell-text.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from '../../../console/columns/tokens.js';
 import type { WireToken } from '../../api/contract.js';
@@ -19,8 +20,8 @@ import { tokenFilterOf } from '../token-filter.js';
 import { escapeBidi } from '../parts/formats.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
-import { type Choices, filterFields, FilterForm } from '../parts/fields.js';
-import { ChangeForm, Link } from '../parts/frame.js';
+import { choicesWith, filterFields, FilterForm } from '../parts/fields.js';
+import { ActionLink, ChangeForm, useMay } from '../parts/frame.js';
 import { QueryBox, QueryHelp, QueryProblem } from '../parts/query-box.js';
 import {
   EmptyState,
@@ -96,6 +97,7 @@ const MAX_ERRORS = 1_000_000;
 const MORE_FILTERS = ['expires_within', 'created', 'idle_over', 'errors_over', 'model', 'used_over', 'left_under'];
 
 function TokensPage({ tokens, total, next, query, projects, box, refused }: TokensProps) {
+  const may = useMay();
   const isFiltered = [...query].some(([name, value]) => name !== 'sort' && name !== 'cursor' && value !== '');
   return (
     <>
@@ -103,33 +105,47 @@ function TokensPage({ tokens, total, next, query, projects, box, refused }: Toke
       <ErrorNotice why={box.problem ? null : refused} />
       <TokenFilter query={query} projects={projects} box={box} />
       {tokens.length > 0 ? (
-        <ChangeForm to="tokens/marked" className="marked" data-marking="">
-          <input type="hidden" name="query" value={query.toString()} />
+        <MarkedTokens query={query}>
           <div className="bar">
-            <div className="buttons start">
-              <button type="button" data-mark-all="" hidden>
-                Select all on this page
-              </button>
-              <AllMatching total={total} isFiltered={isFiltered} />
-              <button type="submit" name="what" value="revoke">
-                Revoke selected…
-              </button>
-              <button type="submit" name="what" value="reactivate">
-                Reactivate selected…
-              </button>
-            </div>
+            {may('revoke tokens') ? (
+              <div className="buttons start">
+                <button type="button" data-mark-all="" hidden>
+                  Select all on this page
+                </button>
+                <AllMatching total={total} isFiltered={isFiltered} />
+                <button type="submit" name="what" value="revoke">
+                  Revoke selected…
+                </button>
+                {may('change tokens') ? (
+                  <button type="submit" name="what" value="reactivate">
+                    Reactivate selected…
+                  </button>
+                ) : null}
+              </div>
+            ) : null}
             <p className="faint" id="total" data-live="">
               {total === null ? '' : counted(total, 'token')}
             </p>
             <Exports to="tokens/export" query={query} />
           </div>
           <TokenTable tokens={tokens} query={query} />
-        </ChangeForm>
+        </MarkedTokens>
       ) : (
         refused === null && <NoTokens isFiltered={isFiltered} hasProjects={projects.length > 0} />
       )}
       <Paging to="tokens" query={query} next={next} />
     </>
+  );
+}
+
+/** The list is a form for those who may change many tokens. */
+function MarkedTokens({ query, children }: { query: URLSearchParams; children: ReactNode }) {
+  if (!useMay()('revoke tokens')) return <div className="marked">{children}</div>;
+  return (
+    <ChangeForm to="tokens/marked" className="marked" data-marking="">
+      <input type="hidden" name="query" value={query.toString()} />
+      {children}
+    </ChangeForm>
   );
 }
 
@@ -144,14 +160,23 @@ function AllMatching({ total, isFiltered }: { total: number | null; isFiltered: 
 }
 
 const NewToken = () => (
-  <Link to="tokens/new" className="button primary">
+  <ActionLink to="tokens/new" className="button primary">
     New token
-  </Link>
+  </ActionLink>
 );
 
 const COLUMNS = tableColumns(TOKEN_COLUMNS, {}, ordersOf);
 
 function TokenTable({ tokens, query }: Pick<TokensProps, 'tokens' | 'query'>) {
+  const canMark = useMay()('revoke tokens');
+  const mark = ({ id, name }: WireToken) => (
+    <input
+      type="checkbox"
+      name="id"
+      value={id}
+      aria-label={`Select ${name === null ? shortId(id) : escapeBidi(name)}`}
+    />
+  );
   return (
     <Table
       id="tokens"
@@ -160,14 +185,7 @@ function TokenTable({ tokens, query }: Pick<TokensProps, 'tokens' | 'query'>) {
       sorting={sortingOf('tokens', query, query.get('sort') || NEWEST)}
       rows={tokens}
       keyOf={({ id }) => id}
-      mark={({ id, name }) => (
-        <input
-          type="checkbox"
-          name="id"
-          value={id}
-          aria-label={`Select ${name === null ? shortId(id) : escapeBidi(name)}`}
-        />
-      )}
+      {...(canMark && { mark })}
       columns={COLUMNS}
     />
   );
@@ -192,10 +210,6 @@ function TokenFilter({ query, projects, box }: Pick<TokensProps, 'query' | 'proj
     </FilterForm>
   );
 }
-
-/** A value that is not one of the choices is in the address that somebody wrote. */
-const choicesWith = (choices: Choices, given: string): Choices =>
-  choices.some(([value]) => value === given) ? choices : [...choices, [given, given]];
 
 /** Filters that are seldom used. They are open if one of them is set. */
 function MoreFilters({ query }: { query: URLSearchParams }) {
@@ -230,7 +244,7 @@ function NoTokens({ isFiltered, hasProjects }: { isFiltered: boolean; hasProject
           <NewToken />
         ) : (
           <>
-            A token needs a project. <Link to="projects/new">Create one</Link>
+            A token needs a project. <ActionLink to="projects/new">Create one</ActionLink>
           </>
         )}
       </p>
@@ -277,7 +291,7 @@ async function list({ client, query }: PageRequest): Promise<PageResponse> {
 }
 
 export const tokensRoutes = [
-  get('/tokens', list),
-  boxRoute('tokens', ({ id }) => `tokens/${id}`),
-  get('/tokens/export', exportAll),
+  get('/tokens', 'read tokens', list),
+  boxRoute('tokens', 'read tokens', ({ id }) => `tokens/${id}`),
+  get('/tokens/export', 'read tokens', exportAll),
 ];

@@ -22,7 +22,7 @@ import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
 import { filterFields, FilterForm } from '../parts/fields.js';
 import { capitalized, escapeBidi, Time } from '../parts/formats.js';
-import { Link } from '../parts/frame.js';
+import { Link, useMay } from '../parts/frame.js';
 import {
   ChoiceLinks,
   CommandLine,
@@ -131,6 +131,7 @@ function Coverage({ top, query }: { top: WireTop; query: URLSearchParams }) {
 const TIMES: readonly string[] = ['median', 'percentile'];
 
 function TopRows({ top, by, sort, query }: TopProps & { top: WireTop }) {
+  const may = useMay();
   if (top.rows.length === 0) {
     return (
       <p id="top" data-live="">
@@ -154,7 +155,7 @@ function TopRows({ top, by, sort, query }: TopProps & { top: WireTop }) {
       keyOf={({ token_id: token, project_id: id, model }) => [token, id, model].join(' ')}
       columns={[
         ...columns.filter(({ id }) => top.window !== '24h' || !TIMES.includes(id)),
-        { title: 'Live', show: (row) => <LiveLink row={row} by={by} /> },
+        ...(may('read events') ? [{ title: 'Live', show: (row: WireTopRow) => <LiveLink row={row} by={by} /> }] : []),
       ]}
     />
   );
@@ -246,7 +247,7 @@ async function read({ client, query }: PageRequest, chosen: Chosen, limit: numbe
 const limitOf = ({ query }: PageRequest) => (query.get('rows') === ALL ? MAX_TOP_ROWS : DEFAULT_TOP_ROWS);
 
 export const topRoutes = [
-  get('/top', async (request) => {
+  get('/top', 'read usage', async (request) => {
     const projects = await allProjects(request.client);
     let chosen: Chosen = { by: 'token', window: '1h', sort: 'errors' };
     const { value: top, refused } = await attempt<WireTop | null>(async () => {
@@ -256,7 +257,7 @@ export const topRoutes = [
     const body = <TopPage top={top} {...chosen} query={request.query} projects={projects} refused={refused} />;
     return { title: 'Top', section: 'top', isLive: true, body, ...statusOf(refused) };
   }),
-  get('/top/export', async (request) => {
+  get('/top/export', 'read usage', async (request) => {
     const chosen = choicesOf(request);
     const rows = async function* () {
       yield (await read(request, chosen, MAX_TOP_ROWS)).rows;

@@ -250,7 +250,7 @@ async function load(request: PageRequest): Promise<Loaded> {
 }
 
 export const usageRoutes = [
-  get('/usage', async (request) => {
+  get('/usage', 'read usage', async (request) => {
     const { client, query } = request;
     const projects = await allProjects(client);
     const { value, refused } = await attempt<Loaded>(() => load(request), NOTHING);
@@ -271,7 +271,7 @@ export const usageRoutes = [
     );
     return { title: 'Usage', section: 'usage', body, ...statusOf(refused) };
   }),
-  get('/usage/export', async (request) => {
+  get('/usage/export', 'read usage', async (request) => {
     const report = await reportOf(request);
     return exported(request, 'usage', usageFields(dimensionsOf(report)), exportLines(request, report));
   }),

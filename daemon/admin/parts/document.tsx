@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { SECRET_PATTERN } from '../../api/vocabulary.js';
-import { ChangeForm, Link } from './frame.js';
+import { Name } from './formats.js';
+import { ChangeForm, isIssuer, Link, useFrame, type User } from './frame.js';
 
 const SECTIONS = [
   { name: 'overview', title: 'Overview', to: '' },
@@ -11,6 +12,8 @@ const SECTIONS = [
   { name: 'events', title: 'Events', to: 'events' },
   { name: 'audit', title: 'Audit', to: 'audit' },
   { name: 'cache', title: 'Cache', to: 'cache' },
+  { name: 'operators', title: 'Operators', to: 'operators' },
+  { name: 'trusts', title: 'Trusts', to: 'trusts' },
 ] as const;
 
 export type Section = (typeof SECTIONS)[number]['name'];
@@ -59,7 +62,21 @@ export function Document({ title, base, assets, section, isLive, children }: Doc
   );
 }
 
+/** Who is logged in, and with which role. */
+function Who({ user }: { user: User | null }) {
+  if (user === null) return null;
+  const { name, role } = user;
+  return (
+    <span className="who-am-i" title={user.actor}>
+      <span className="unseen">Logged in: </span>
+      {role === null ? 'Management token' : <Name>{name ?? user.actor}</Name>}
+      {role === null ? null : <span className="role">{role}</span>}
+    </span>
+  );
+}
+
 function Header({ section }: { section: Section | 'none' }) {
+  const { offers } = useFrame();
   return (
     <header className="top">
       <Link to="" className="brand">
@@ -67,16 +84,17 @@ function Header({ section }: { section: Section | 'none' }) {
       </Link>
       <nav aria-label="Pages">
         <ul>
-          {SECTIONS.map(({ name, title, to }) => (
+          {SECTIONS.filter(({ to }) => offers.has('GET', to)).map(({ name, title, to }) => (
             <li key={name}>
               <Link to={to} aria-current={name === section ? 'page' : undefined}>
-                {title}
+                {name === 'overview' && isIssuer(offers.user) ? 'My tokens' : title}
               </Link>
             </li>
           ))}
         </ul>
       </nav>
       <ChangeForm to="logout" className="logout">
+        <Who user={offers.user} />
         <button type="submit" className="quiet">
           Log out
         </button>

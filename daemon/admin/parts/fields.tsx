@@ -1,5 +1,5 @@
 /** The fields and buttons of forms. */
-import type { InputHTMLAttributes, ReactNode } from 'react';
+import type { InputHTMLAttributes, ReactNode, TextareaHTMLAttributes } from 'react';
 import type { WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 import { escapeBidi } from './formats.js';
@@ -39,6 +39,15 @@ export function InputField({ name, label, hint, ...more }: Labels & InputHTMLAtt
   );
 }
 
+/** A field of several lines. @param props the other attributes of the textarea. */
+export function TextField({ name, label, hint, ...more }: Labels & TextareaHTMLAttributes<HTMLTextAreaElement>) {
+  return (
+    <Field name={name} label={label} hint={hint}>
+      {(attributes) => <textarea rows={3} {...more} {...attributes} />}
+    </Field>
+  );
+}
+
 /** @param props the choices, and the other attributes of the select. */
 export function SelectField({ name, label, hint, ...select }: Labels & SelectProps) {
   return (
@@ -68,6 +77,10 @@ export function Select({ choices, chosen, ...more }: SelectProps) {
     </select>
   );
 }
+
+/** With a value that is not one of the choices: it is in the address that somebody wrote. */
+export const choicesWith = (choices: Choices, given: string): Choices =>
+  choices.some(([value]) => value === given) ? choices : [...choices, [given, given]];
 
 export const choicesOf = (projects: readonly WireProject[]): Choices =>
   projects.map(({ id, name }) => [id, escapeBidi(name)] as const);

@@ -1,5 +1,22 @@
 /** Context of every page, and the links and forms that depend on it. */
 import { createContext, type ReactNode, use } from 'react';
+import type { WireSelf } from '../../api/contract.js';
+import type { Permission } from '../../api/permissions.js';
+
+/** Who is logged in. */
+export type User = WireSelf;
+
+/** An issuer begins with its own tokens. */
+export const isIssuer = (user: User | null): boolean => user?.role === 'issuer';
+
+/** What the pages offer: see offers.ts. */
+export interface Offers {
+  /** Null before the login. */
+  user: User | null;
+  may: (permission: Permission) => boolean;
+  /** Whether the user may open a page or send a form. @param to relative to the base; it may have a query. What is not listed is for everybody. */
+  has: (method: 'GET' | 'POST', to: string) => boolean;
+}
 
 export interface Frame {
   /** Base path of all pages, with a trailing slash. */
@@ -7,6 +24,7 @@ export interface Frame {
   /** CSRF token in every form of the session. Null before the login. */
   formToken: string | null;
   nowMs: number;
+  offers: Offers;
 }
 
 export const FrameContext = createContext<Frame | null>(null);
@@ -17,6 +35,9 @@ export function useFrame(): Frame {
   return frame;
 }
 
+/** Whether the user may do it. */
+export const useMay = (): Offers['may'] => useFrame().offers.may;
+
 /** @property to path relative to the base, without a leading slash. */
 interface LinkProps {
   to: string;
@@ -24,20 +45,28 @@ interface LinkProps {
   [attribute: string]: unknown;
 }
 
+/** A link; only its text if the user may not open it. */
 export function Link({ to, children, ...more }: LinkProps) {
+  const { base, offers } = useFrame();
+  if (!offers.has('GET', to)) return <>{children}</>;
   return (
-    <a href={useFrame().base + to} {...more}>
+    <a href={base + to} {...more}>
       {children}
     </a>
   );
 }
 
+/** A link to something to do; nothing if the user may not do it. */
+export function ActionLink(props: LinkProps) {
+  return useFrame().offers.has('GET', props.to) ? <Link {...props} /> : null;
+}
+
 /** A link to a confirmation page. With scripts, that page opens as a dialog. */
 export function ConfirmLink({ to, children, isDangerous = false }: LinkProps & { isDangerous?: boolean }) {
   return (
-    <Link to={to} className={isDangerous ? 'button danger' : 'button'} data-dialog="">
+    <ActionLink to={to} className={isDangerous ? 'button danger' : 'button'} data-dialog="">
       {children}
-    </Link>
+    </ActionLink>
   );
 }
 
@@ -57,9 +86,10 @@ export const REST_MARK = `<template id="${REST_ID}"></template>`;
 
 export const FORM_TOKEN = 'form_token';
 
-/** A POST form: it makes a change. */
+/** A POST form: it makes a change. Nothing if the user may not make it. */
 export function ChangeForm({ to, children, ...more }: LinkProps) {
-  const { base, formToken } = useFrame();
+  const { base, formToken, offers } = useFrame();
+  if (!offers.has('POST', to)) return null;
   return (
     <form method="post" action={base + to} autoComplete="off" {...more}>
       {formToken !== null && <input type="hidden" name={FORM_TOKEN} value={formToken} />}
@@ -68,10 +98,12 @@ export function ChangeForm({ to, children, ...more }: LinkProps) {
   );
 }
 
-/** A GET form: its fields become the query of the target page. */
+/** A GET form: its fields become the query of the target page. Nothing if the user may not open that. */
 export function QueryForm({ to, children, ...more }: LinkProps) {
+  const { base, offers } = useFrame();
+  if (!offers.has('GET', to)) return null;
   return (
-    <form method="get" action={useFrame().base + to} autoComplete="off" {...more}>
+    <form method="get" action={base + to} autoComplete="off" {...more}>
       {children}
     </form>
   );

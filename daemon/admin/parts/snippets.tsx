@@ -14,7 +14,8 @@ export interface Snippet {
   text: string;
 }
 
-export const snippetsFor = (baseUrl: string): readonly Snippet[] => [
+/** @param model that the token may use. */
+export const snippetsFor = (baseUrl: string, model = 'gpt-4o-mini'): readonly Snippet[] => [
   {
     id: 'environment',
     title: 'Environment',
@@ -25,7 +26,7 @@ export const snippetsFor = (baseUrl: string): readonly Snippet[] => [
     id: 'curl',
     title: 'curl',
     hint: 'In the same shell.',
-    text: `curl '${baseUrl}/chat/completions' \\\n  -H "Authorization: Bearer $${KEY}" \\\n  -H 'Content-Type: application/json' \\\n  -d '{"model": "gpt-4o-mini",\n       "messages": [{"role": "user", "content": "Hello"}]}'`,
+    text: `curl '${baseUrl}/chat/completions' \\\n  -H "Authorization: Bearer $${KEY}" \\\n  -H 'Content-Type: application/json' \\\n  -d '{"model": "${model}",\n       "messages": [{"role": "user", "content": "Hello"}]}'`,
   },
   {
     id: 'node',
@@ -40,7 +41,7 @@ export const snippetsFor = (baseUrl: string): readonly Snippet[] => [
 // The token comes from ${KEY}.
 const client = new OpenAI({ baseURL: '${baseUrl}' });
 const response = await client.chat.completions.create({
-  model: 'gpt-4o-mini',
+  model: '${model}',
   messages: [{ role: 'user', content: 'Hello' }],
 });
 console.log(response.choices[0].message.content);`,
@@ -58,23 +59,23 @@ console.log(response.choices[0].message.content);`,
 # The token comes from ${KEY}.
 client = OpenAI(base_url="${baseUrl}")
 response = client.chat.completions.create(
-    model="gpt-4o-mini",
+    model="${model}",
     messages=[{"role": "user", "content": "Hello"}],
 )
 print(response.choices[0].message.content)`,
   },
 ];
 
-export function Snippets({ baseUrl }: { baseUrl: string }) {
+export function Snippets({ baseUrl, model }: { baseUrl: string; model?: string | undefined }) {
   return (
     <section aria-labelledby="snippets-title">
       <h2 id="snippets-title">Use it</h2>
       <p className="hint">
         Clients use <code>{baseUrl}</code> as their base URL. If llmp has a reverse proxy in front, use the address of
-        the proxy. Replace the model by one of your provider.
+        the proxy.{model === undefined ? ' Replace the model by one of your provider.' : ''}
       </p>
       <div className="snippets">
-        {snippetsFor(baseUrl).map(({ id, title, hint, text }) => (
+        {snippetsFor(baseUrl, model).map(({ id, title, hint, text }) => (
           <div key={id}>
             <div className="section-head">
               <h3 id={`${id}-title`}>{title}</h3>

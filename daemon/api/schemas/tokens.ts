@@ -8,6 +8,7 @@ import {
   TOKEN_SORT_ORDERS,
   TOKEN_STATES,
   type TokenSortOrder,
+  NAMED_ACTOR_PATTERN,
 } from '../vocabulary.js';
 import { FAILURES_ARE } from './failures.js';
 import { policies, policyFields, spent } from './policies.js';
@@ -144,6 +145,13 @@ export const tokenQuery = z.strictObject({
     'Only tokens with a budget of their own of which more than this percentage is left. If the budget has US dollars and model tokens, the smaller percentage counts.',
   ).optional(),
   left_under: about(percentage, 'The same, but less than this.').optional(),
+  issued_by: about(
+    z
+      .string()
+      .regex(new RegExp(`^${NAMED_ACTOR_PATTERN}$`))
+      .describe('operator:, person: or trust: and a name or ID'),
+    'Only tokens that this operator or person has issued, or that were exchanged by this trust.',
+  ).optional(),
   q: about(
     partOfText,
     'Only tokens whose name contains this text, or whose ID starts with it. Case-insensitive.',

@@ -1,6 +1,6 @@
 /** Storage for operators and sessions. Management requests are not frequent, so each reads what it needs: a change holds at once on all instances. */
 import type { AuditActor, Ceilings, FrontEnd, Role } from '../../api/vocabulary.js';
-import type { Token } from '../token.js';
+import type { Revocation, Token } from '../token.js';
 import type { PageOf, PageRequest } from './common.js';
 
 /** What an operator may do, and where. */
@@ -88,6 +88,8 @@ export interface AccessChanges {
   updateOperator(operator: Operator): Promise<void>;
   /** Ends the sessions of an operator that have not ended. */
   endSessionsOf(operatorId: string, nowMs: number): Promise<void>;
+  /** The same for sessions of people that began with another mapping of roles. @param mapping its SHA-256; null: there is none. */
+  endSessionsOfOtherMappings(mapping: string | null, nowMs: number): Promise<void>;
   /** Reads the session and locks it until the end of the transaction. */
   lockSession(id: string): Promise<Session | null>;
   /** The same for all sessions of a person, who can issue tokens in none of them. Must come first in the transaction. */
@@ -98,6 +100,8 @@ export interface AccessChanges {
   deleteSessionsExpiredBefore(timeMs: number): Promise<void>;
   /** Number of tokens of an issuer that are neither revoked nor expired. */
   countActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<number>;
+  /** Revokes tokens that are locked. */
+  revokeTokens(ids: readonly string[], revocation: Revocation): Promise<void>;
   /** These tokens, which are locked until the end of the transaction. */
   lockActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<Pick<Token, 'id' | 'projectId' | 'obfuscated'>[]>;
 }

@@ -152,6 +152,12 @@ export interface BatchMember extends ChangedSubject {
   seq: number;
 }
 
+/** An audit record, with the change for other instances if there is one. */
+export interface RecordedChange {
+  record: AuditRecord;
+  change?: Change | undefined;
+}
+
 /** Transaction of one management change. It is committed as a whole or not at all. */
 export interface ChangeTransaction {
   readonly access: AccessChanges;
@@ -189,6 +195,8 @@ export interface ChangeTransaction {
    * @returns the number of the record and of the change.
    */
   record(record: AuditRecord, change?: Change): Promise<number>;
+  /** The same for many at once, in this order. @returns their numbers. */
+  recordAll(entries: readonly RecordedChange[]): Promise<number[]>;
 }
 
 export interface AuditFilter {

@@ -13,7 +13,7 @@ import type { Clock, Log } from '../../core/ports.js';
 import { LogThrottle } from '../../core/log-throttle.js';
 import { Refusal } from '../../core/refusal.js';
 import { SingleRun } from '../../core/single-run.js';
-import { DocumentUnavailable, MAX_DOCUMENT_BYTES, type ReadDocument } from './documents.js';
+import { DocumentUnavailable, type ReadDocument } from './documents.js';
 
 /** Keys that an issuer has withdrawn are used for so long at most. */
 const FRESH_MS = 600_000;
@@ -26,6 +26,7 @@ const RETRY_MS = 10_000;
 const RETRY_WITHOUT_KEYS_MS = 1_000;
 const FAILURES_BEFORE_PAUSE = 3;
 const MAX_KEYS = 100;
+const MAX_FILE_BYTES = 256 * 1024;
 /** Of a number in base64url: 8,192 bits. A larger key takes long to verify with. */
 const MAX_MODULUS_LENGTH = 1_366;
 const MAX_EXPONENT_LENGTH = 8;
@@ -160,12 +161,12 @@ class PublishedKeys implements KeyStore {
 
 /** @throws {DocumentUnavailable} */
 async function publishedKeys(issuer: string, readDocument: ReadDocument): Promise<FindKey> {
-  const discovery = await readDocument(new URL(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`));
+  const discovery = await readDocument(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`);
   const { issuer: named, jwks_uri: at } = asObject(discovery);
   if (named !== issuer) throw new DocumentUnavailable('its discovery document is that of another issuer');
   if (typeof at !== 'string' || !isFit(at, issuer))
     throw new DocumentUnavailable('its discovery document has no address of keys (jwks_uri) with https');
-  return keysIn(await readDocument(new URL(at)));
+  return keysIn(await readDocument(at));
 }
 
 /** Only an issuer on this machine may have its keys on it, or without TLS. */
@@ -247,9 +248,9 @@ async function documentIn(path: string): Promise<unknown> {
   try {
     const found = await file.stat();
     if (!found.isFile()) throw new DocumentUnavailable(`${path} is not a file`);
-    if (found.size > MAX_DOCUMENT_BYTES)
-      throw new DocumentUnavailable(`${path} is larger than ${MAX_DOCUMENT_BYTES / 1024} KiB`);
-    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_DOCUMENT_BYTES), 0, MAX_DOCUMENT_BYTES, 0);
+    if (found.size > MAX_FILE_BYTES)
+      throw new DocumentUnavailable(`${path} is larger than ${MAX_FILE_BYTES / 1024} KiB`);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(MAX_FILE_BYTES), 0, MAX_FILE_BYTES, 0);
     return JSON.parse(buffer.toString('utf8', 0, bytesRead)) as unknown;
   } catch (error) {
     if (error instanceof SyntaxError) throw new DocumentUnavailable(`${path} is not JSON`);

@@ -34,6 +34,7 @@ export class EventStreams {
   readonly #clock: Clock;
   readonly #open = new Set<AbortController>();
   #hasEnded = false;
+  #changes = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -86,19 +87,26 @@ export class EventStreams {
     }
   }
 
+  /** Call when something was changed that may end the right to a stream. */
+  recheck(): void {
+    this.#changes += 1;
+  }
+
   /** Ends all open streams regularly, and accepts no more. */
   end(): void {
     this.#hasEnded = true;
     for (const controller of this.#open) controller.abort();
   }
 
-  /** @returns a check that asks again after this time. If it fails, it calls `end`. */
+  /** @returns a check that asks again after this time, and after each `recheck`. If it fails, it calls `end`. */
   #checkEvery(ms: number, mayStill: () => Promise<boolean>, end: () => void): () => Promise<void> {
     let checkedAtMs = this.#clock.monotonic();
+    let changes = this.#changes;
     return async () => {
       const now = this.#clock.monotonic();
-      if (now - checkedAtMs < ms) return;
+      if (now - checkedAtMs < ms && changes === this.#changes) return;
       checkedAtMs = now;
+      changes = this.#changes;
       if (!(await mayStill().catch(() => false))) end();
     };
   }

@@ -165,6 +165,7 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
     spentUnderNano: nanoIn(query.spent_under),
     leftOverPercent: query.left_over,
     leftUnderPercent: query.left_under,
+    issuedBy: query.issued_by as AuditActor | undefined, // Validated by the schema.
     text: query.q,
     words: query.words === undefined ? undefined : wordsOf(query.words),
   };

@@ -1,6 +1,7 @@
 /** `POST /token/exchange`: a JWT of a trusted issuer in, a token out (RFC 8693). The JWT is the only credential. */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import { AddressLimit } from '../../core/address-limit.js';
 import type { Exchanges } from '../../core/exchanges.js';
 import { HeldMemory, type MemoryLimit } from '../../core/memory-limit.js';
 import type { Clock, Log } from '../../core/ports.js';
@@ -16,6 +17,11 @@ import { MAX_SMALL_BODY_BYTES, readSmallBody, type SmallBodyOptions } from '../s
 export const TOKEN_EXCHANGE_PATH = '/token/exchange';
 
 export const isTokenExchange = (target: string): boolean => pathOf(target) === TOKEN_EXCHANGE_PATH;
+
+/** Refusals that anybody can cause, without a JWT that a trust matches. */
+const OF_STRANGERS: ReadonlySet<RefusalKind> = new Set(['invalid_request', 'invalid_grant', 'no_trust']);
+/** Of one address: without IP_RATE_LIMIT there is no other limit on what they cost. */
+const FAILURES_PER_MINUTE = 120;
 
 export interface TokenExchangeOptions extends SmallBodyOptions {
   /** In a worker: passes the request to the primary. */
@@ -34,18 +40,21 @@ export type TokenExchangeHandler = (req: IncomingMessage, res: ServerResponse) =
 
 /** @returns a handler that never rejects. */
 export function tokenExchangeHandler(options: TokenExchangeOptions): TokenExchangeHandler {
-  const { exchanges, memory, log } = options;
+  const { exchanges, memory, log, clock } = options;
+  const failures = new AddressLimit(clock, FAILURES_PER_MINUTE);
   return async (req, res) => {
     const requestId = requestIdOf(req.headers['x-request-id']);
     // Anybody can send a body: what waits for the rest of it, or for an issuer, counts as held for a client without a token.
     const held = new HeldMemory(memory, () => res.destroy());
     held.isUnknown = true;
+    let clientIp: string | null | undefined;
     try {
-      const clientIp = await admitted(req, options);
+      clientIp = await admitted(req, options);
       if (typeof exchanges === 'function') {
         exchanges(req, res);
         return;
       }
+      failures.check(clientIp);
       held.hold(Number(req.headers['content-length'] ?? MAX_SMALL_BODY_BYTES));
       const jwt = jwtIn(await formOf(req, res, options));
       const { token, secret } = await exchanged(exchanges.exchange(jwt, { requestId, clientIp }), options);
@@ -61,6 +70,7 @@ export function tokenExchangeHandler(options: TokenExchangeOptions): TokenExchan
       const refusal = asRefusal(error);
       const { kind, cause } = refusal;
       if (typeof exchanges !== 'function' && kind !== 'rate_limited') exchanges.count(kind);
+      if (clientIp !== undefined && OF_STRANGERS.has(kind)) failures.note(clientIp);
       if (kind === 'internal') log.error('exchange failed', { requestId, error: cause });
       sendRefusal(res, refusal, requestId);
     } finally {
@@ -150,6 +160,7 @@ const OAUTH_ERRORS: Partial<Record<RefusalKind, string>> = {
   token_for_inactive_project: 'unauthorized_client',
   trust_limit_reached: 'temporarily_unavailable',
   rate_limited: 'temporarily_unavailable',
+  too_many_attempts: 'temporarily_unavailable',
   unavailable: 'temporarily_unavailable',
   internal: 'server_error',
 };

@@ -10,7 +10,7 @@ import type {
   Session,
   SessionRow,
 } from '../../core/ports.js';
-import type { Token } from '../../core/token.js';
+import type { Revocation, Token } from '../../core/token.js';
 import type { Database, Reader, SqlTransaction } from './database.js';
 import { Conditions, pageOf } from './lists.js';
 import {
@@ -103,6 +103,12 @@ export class SqlAccessChanges implements AccessChanges {
     await this.#tx.execute(sql, { operatorId, nowMs });
   }
 
+  async endSessionsOfOtherMappings(mapping: string | null, nowMs: number): Promise<void> {
+    // Those of others have none, and NULL is not another one.
+    const sql = 'UPDATE sessions SET ended_at = $nowMs WHERE mapping <> $mapping AND ended_at IS NULL';
+    await this.#tx.execute(sql, { mapping: mapping ?? '', nowMs });
+  }
+
   lockSession(id: string) {
     return oneSession(this.#tx, 'id', id, this.#tx.dialect.forUpdate);
   }
@@ -138,6 +144,19 @@ export class SqlAccessChanges implements AccessChanges {
     return counted?.total ?? 0;
   }
 
+  async revokeTokens(ids: readonly string[], { revokedAtMs, revokedBy, revokeReason }: Revocation): Promise<void> {
+    for (let from = 0; from < ids.length; from += MAX_IDS) {
+      const some = Object.fromEntries(ids.slice(from, from + MAX_IDS).map((id, i) => [`id_${i}`, id]));
+      const names = Object.keys(some).map((name) => `$${name}`);
+      await this.#tx.execute(
+        `UPDATE tokens SET is_active = $isActive, revoked_at = $revokedAtMs, revoked_by = $revokedBy, revoke_reason = $revokeReason
+         WHERE id IN (${names.join(', ')})`,
+        { ...some, isActive: false, revokedAtMs, revokedBy, revokeReason },
+        'long',
+      );
+    }
+  }
+
   async lockActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<Token[]> {
     const rows = await this.#tx.select<TokenColumns>(
       `SELECT ${TOKEN.list} FROM tokens t WHERE ${ACTIVE_OF_ISSUER} ORDER BY t.id ${this.#tx.dialect.forUpdate}`,
@@ -147,6 +166,9 @@ export class SqlAccessChanges implements AccessChanges {
     return rows.map(TOKEN.of);
   }
 }
+
+/** So that statements stay short. */
+const MAX_IDS = 500;
 
 const ACTIVE_OF_ISSUER = 't.issued_by = $issuedBy AND t.is_active = $isActive AND t.expires_at > $nowMs';
 

@@ -20,7 +20,7 @@ const firstRowidAt = (time: string) => `CAST(${time} AS INTEGER) * ${ROWIDS_PER_
 
 export async function insertWords(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
   if (tx.dialect.name !== 'sqlite') {
-    await insertRows(tx, record);
+    await insertRows(tx, [record]);
     return;
   }
   await tx.execute(
@@ -29,24 +29,32 @@ export async function insertWords(tx: SqlTransaction, record: CommittedRecord): 
   );
 }
 
+/** The same for several records. */
+export async function insertWordsOf(tx: SqlTransaction, records: readonly CommittedRecord[]): Promise<void> {
+  if (tx.dialect.name === 'sqlite') for (const record of records) await insertWords(tx, record);
+  else await insertRows(tx, records);
+}
+
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
 
 /** The rows of a record in the table of other databases than SQLite. */
 export const wordRowsOf = (record: CommittedRecord): { word: string; seq: number }[] =>
-  [...new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)))].map((word) => ({
+  Array.from(new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH))), (word) => ({
     word,
     seq: record.seq,
   }));
 
-async function insertRows(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
-  const words = wordRowsOf(record);
-  if (words.length === 0) return;
-  const bind: Bind = { seq: record.seq };
-  const rows = words.map(({ word }, i) => {
-    bind[`word_${i}`] = word;
-    return `($word_${i}, $seq)`;
+async function insertRows(tx: SqlTransaction, records: readonly CommittedRecord[]): Promise<void> {
+  const bind: Bind = {};
+  const rows = records.flatMap((record, n) => {
+    bind[`seq_${n}`] = record.seq;
+    return wordRowsOf(record).map(({ word }, i) => {
+      bind[`word_${n}_${i}`] = word;
+      return `($word_${n}_${i}, $seq_${n})`;
+    });
   });
+  if (rows.length === 0) return;
   await tx.execute(`INSERT INTO audit_words (word, seq) VALUES ${rows.join(', ')}`, bind);
 }
 

@@ -12,6 +12,7 @@ import {
   type NewToken,
   type PageRequest,
   type ProjectFilter,
+  type RecordedChange,
   type RecordStore,
   type Scope,
   StoreUnavailable,
@@ -23,7 +24,7 @@ import type { SecretBox } from '../secrets.js';
 import { SqlAccess, SqlAccessChanges } from './access.js';
 import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
-import { insertWords } from './audit-words.js';
+import { insertWords, insertWordsOf } from './audit-words.js';
 import { batchMembers, recordsSince } from './batches.js';
 import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
@@ -258,10 +259,7 @@ class SqlChangeTransaction implements ChangeTransaction {
       supportsReturning ? `${next} RETURNING ${columns}` : `SELECT ${columns} FROM change_seq WHERE id = 1`,
       { tokenId, projectId },
     );
-    if (!assigned)
-      throw new StoreUnavailable(
-        'the database has no sequence number for the next audit record: the table change_seq is empty',
-      );
+    if (!assigned) throw noSequence();
     const { seq } = assigned;
     await AUDIT.insert(this.#tx, { ...record, seq });
     const named = { ...record, ...namesIn(assigned), seq };
@@ -273,4 +271,48 @@ class SqlChangeTransaction implements ChangeTransaction {
     this.changes.push(committed);
     return seq;
   }
+
+  async recordAll(entries: readonly RecordedChange[]): Promise<number[]> {
+    const [only] = entries;
+    if (only && entries.length === 1) return [await this.record(only.record, only.change)];
+    const seqs: number[] = [];
+    for (let from = 0; from < entries.length; from += MAX_RECORDED) {
+      seqs.push(...(await this.#recordSome(entries.slice(from, from + MAX_RECORDED))));
+    }
+    return seqs;
+  }
+
+  async #recordSome(entries: readonly RecordedChange[]): Promise<number[]> {
+    const count = entries.length;
+    await this.#tx.execute('UPDATE change_seq SET seq = seq + $count WHERE id = 1', { count });
+    const [last] = await this.#tx.select<{ seq: number }>('SELECT seq FROM change_seq WHERE id = 1');
+    if (!last) throw noSequence();
+    // One after the other: they share a connection.
+    const { tokens } = await namesById(this.#tx, idsIn(entries, 'tokenId'), []);
+    const { projects } = await namesById(this.#tx, [], idsIn(entries, 'projectId'));
+    const named = entries.map(({ record }, i) => ({
+      ...record,
+      seq: last.seq - count + 1 + i,
+      tokenName: tokens.get(record.tokenId ?? '') ?? null,
+      projectName: projects.get(record.projectId ?? '') ?? null,
+    }));
+    const changes = entries.flatMap(({ record, change }, i) =>
+      change ? [{ ...change, seq: last.seq - count + 1 + i, timeMs: record.timeMs }] : [],
+    );
+    await AUDIT.insertAll(this.#tx, named);
+    await insertWordsOf(this.#tx, named);
+    if (changes.length > 0) await CHANGES.insertAll(this.#tx, changes);
+    this.records.push(...named);
+    this.changes.push(...changes);
+    return named.map(({ seq }) => seq);
+  }
 }
+
+/** Records in one statement. */
+const MAX_RECORDED = 100;
+
+const idsIn = (entries: readonly RecordedChange[], of: 'tokenId' | 'projectId'): string[] =>
+  entries.flatMap(({ record }) => record[of] ?? []);
+
+const noSequence = () =>
+  new StoreUnavailable('the database has no sequence number for the next audit record: the table change_seq is empty');

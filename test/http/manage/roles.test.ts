@@ -7,9 +7,14 @@ import { type Operations, operations } from '../../../daemon/api/operations.js';
 import { type Extent, extentOf } from '../../../daemon/api/permissions.js';
 import { ROLES } from '../../../daemon/api/vocabulary.js';
 import { foreignOf, rolesPage } from '../../../daemon/http/manage/roles-page.js';
-import { type ServerKind, WITHOUT } from '../../support/database-servers.js';
 import { MANAGEMENT_TOKEN, type TestResponse, UPSTREAM_KEY } from '../../support/daemon.js';
-import { type RoleCaller, RoleScene, type Subject, traceOf } from '../../support/role-scene.js';
+import {
+  describeOnDatabases,
+  type RoleCaller,
+  type RoleScene,
+  type Subject,
+  traceOf,
+} from '../../support/role-scene.js';
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const UNKNOWN_ID = '00000000-0000-4000-8000-000000000000';
@@ -97,97 +102,84 @@ const callersOf = (scene: RoleScene, { permission }: Operation) =>
     ({ role, isLimited }) => isLimited || ['instance', 'own'].includes(extentOf(role, permission) ?? ''),
   );
 
-const HAVE_SERVERS = Object.entries({ postgres: 'PostgreSQL', mysql: 'MariaDB' }) as [ServerKind, string][];
+describeOnDatabases('roles', (scene) => {
+  const ask = async (caller: RoleCaller, operation: Operation, attempt: Attempt, of: Subject) => {
+    const { method, path, stream } = operation;
+    const query = attempt.query?.(of);
+    const to = path.replace('{id}', attempt.id?.(of) ?? '') + (query === undefined ? '' : `?${query}`);
+    const isOwnSession = attempt.about === 'session' && of === caller.own;
+    const [secret, headers] = isOwnSession
+      ? [MANAGEMENT_TOKEN, { 'x-llmp-session': of.sessionId }]
+      : [caller.operator.secret, {}];
+    if (stream && extentFor(caller, operation) !== null) return followed(caller, to);
+    return scene.ask(secret, method, to, attempt.body?.(of), headers);
+  };
 
-for (const [kind, name] of [[null, 'SQLite'] as const, ...HAVE_SERVERS]) {
-  const without = kind === null ? '' : WITHOUT[kind];
-  describe(`roles on ${name}${without}`, function () {
-    this.timeout(60_000);
-    let scene: RoleScene;
-    before(async function () {
-      if (without) this.skip();
-      scene = await RoleScene.open(kind);
+  /** The beginning of a stream, up to a change of a token of the caller. Tokens that are foreign were changed before. */
+  async function followed({ operator, own, foreign }: RoleCaller, path: string): Promise<TestResponse> {
+    const leaving = new AbortController();
+    const response = await fetch(scene.daemon.managementUrl + path, {
+      headers: { authorization: `Bearer ${operator.secret}` },
+      signal: leaving.signal,
     });
-    after(() => (scene as RoleScene | undefined)?.close());
-
-    const ask = async (caller: RoleCaller, operation: Operation, attempt: Attempt, of: Subject) => {
-      const { method, path, stream } = operation;
-      const query = attempt.query?.(of);
-      const to = path.replace('{id}', attempt.id?.(of) ?? '') + (query === undefined ? '' : `?${query}`);
-      const isOwnSession = attempt.about === 'session' && of === caller.own;
-      const [secret, headers] = isOwnSession
-        ? [MANAGEMENT_TOKEN, { 'x-llmp-session': of.sessionId }]
-        : [caller.operator.secret, {}];
-      if (stream && extentFor(caller, operation) !== null) return followed(caller, to);
-      return scene.ask(secret, method, to, attempt.body?.(of), headers);
-    };
-
-    /** The beginning of a stream, up to a change of a token of the caller. Tokens that are foreign were changed before. */
-    async function followed({ operator, own, foreign }: RoleCaller, path: string): Promise<TestResponse> {
-      const leaving = new AbortController();
-      const response = await fetch(scene.daemon.managementUrl + path, {
-        headers: { authorization: `Bearer ${operator.secret}` },
-        signal: leaving.signal,
+    for (const { token } of [...Object.values(foreign), own]) {
+      await scene.daemon.manage('PATCH', `/manage/tokens/${token.id}`, {
+        allow: { routes: ['all', `GET /v1/${++names}`] },
       });
-      for (const { token } of [...Object.values(foreign), own]) {
-        await scene.daemon.manage('PATCH', `/manage/tokens/${token.id}`, {
-          allow: { routes: ['all', `GET /v1/${++names}`] },
-        });
-      }
-      let text = '';
-      const decoder = new TextDecoder();
-      for await (const piece of response.body! as AsyncIterable<Uint8Array>) {
-        text += decoder.decode(piece);
-        if (text.includes(own.token.id)) break;
-      }
-      leaving.abort();
-      return { status: response.status, headers: response.headers, body: text };
     }
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const piece of response.body! as AsyncIterable<Uint8Array>) {
+      text += decoder.decode(piece);
+      if (text.includes(own.token.id)) break;
+    }
+    leaving.abort();
+    return { status: response.status, headers: response.headers, body: text };
+  }
 
-    const problem = ({ status, body }: TestResponse) => [status, (body as { code?: string } | null)?.code];
+  const problem = ({ status, body }: TestResponse) => [status, (body as { code?: string } | null)?.code];
 
-    for (const [id, operation] of Object.entries<Operation>(operations)) {
-      const attempt = ATTEMPTS[id as keyof Operations];
+  for (const [id, operation] of Object.entries<Operation>(operations)) {
+    const attempt = ATTEMPTS[id as keyof Operations];
 
-      it(`${id}: what is the caller's`, async () => {
-        for (const caller of callersOf(scene, operation)) {
-          const answer = await ask(caller, operation, attempt, caller.own);
-          const who = `${caller.operator.name}: ${JSON.stringify(answer.body)}`;
-          const extent = extentFor(caller, operation);
-          if (extent === null) expect(problem(answer), who).to.deep.equal([403, 'not_permitted']);
-          else if (operation.permission === 'public') expect(answer.status, who).not.to.be.oneOf([401, 403]);
-          else if (!canSucceed(operation)) expect(answer.status, who).to.equal(405);
-          else expect(answer.status, who).to.equal(operation.status ?? 200);
-          if (extent === null || operation.permission === 'public') continue;
-          const shown = JSON.stringify(answer.body);
-          if (attempt.shows) expect(shown, who).to.include(attempt.shows(caller.own));
-          if (extent !== 'all') expect(shown, who).not.to.match(traceOf(caller));
-        }
-      });
+    it(`${id}: what is the caller's`, async () => {
+      for (const caller of callersOf(scene, operation)) {
+        const answer = await ask(caller, operation, attempt, caller.own);
+        const who = `${caller.operator.name}: ${JSON.stringify(answer.body)}`;
+        const extent = extentFor(caller, operation);
+        if (extent === null) expect(problem(answer), who).to.deep.equal([403, 'not_permitted']);
+        else if (operation.permission === 'public') expect(answer.status, who).not.to.be.oneOf([401, 403]);
+        else if (!canSucceed(operation)) expect(answer.status, who).to.equal(405);
+        else expect(answer.status, who).to.equal(operation.status ?? 200);
+        if (extent === null || operation.permission === 'public') continue;
+        const shown = JSON.stringify(answer.body);
+        if (attempt.shows) expect(shown, who).to.include(attempt.shows(caller.own));
+        if (extent !== 'all') expect(shown, who).not.to.match(traceOf(caller));
+      }
+    });
 
-      const foreign = foreignOf(operation);
-      if (foreign === null || !canSucceed(operation)) continue;
-      it(`${id}: what is not: ${foreign === 'absent' ? 'left out' : '404, as if it did not exist'}`, async () => {
-        for (const caller of callersOf(scene, operation)) {
-          for (const [why, subject] of Object.entries(caller.foreign)) {
-            // Each issuer may see its projects.
-            if (why === 'of another issuer' && attempt.about === 'project') continue;
-            const answer = await ask(caller, operation, attempt, subject);
-            const who = `${caller.operator.name}, ${why}: ${JSON.stringify(answer.body)}`;
-            if (extentFor(caller, operation) === null) {
-              expect(problem(answer), who).to.deep.equal([403, 'not_permitted']);
-            } else if (foreign === 'absent') {
-              expect(answer.status, who).to.equal(200);
-              expect(JSON.stringify(answer.body), who).not.to.match(traceOf(caller));
-            } else {
-              expect(problem(answer), who).to.deep.equal([404, 'not_found']);
-            }
+    const foreign = foreignOf(operation);
+    if (foreign === null || !canSucceed(operation)) continue;
+    it(`${id}: what is not: ${foreign === 'absent' ? 'left out' : '404, as if it did not exist'}`, async () => {
+      for (const caller of callersOf(scene, operation)) {
+        for (const [why, subject] of Object.entries(caller.foreign)) {
+          // Each issuer may see its projects.
+          if (why === 'of another issuer' && attempt.about === 'project') continue;
+          const answer = await ask(caller, operation, attempt, subject);
+          const who = `${caller.operator.name}, ${why}: ${JSON.stringify(answer.body)}`;
+          if (extentFor(caller, operation) === null) {
+            expect(problem(answer), who).to.deep.equal([403, 'not_permitted']);
+          } else if (foreign === 'absent') {
+            expect(answer.status, who).to.equal(200);
+            expect(JSON.stringify(answer.body), who).not.to.match(traceOf(caller));
+          } else {
+            expect(problem(answer), who).to.deep.equal([404, 'not_found']);
           }
         }
-      });
-    }
-  });
-}
+      }
+    });
+  }
+});
 
 describe('docs/reference/roles.md', () => {
   it('is up to date: run `npm run docs`', () => {

@@ -204,6 +204,17 @@ describe('POST /token/exchange', () => {
     expect(Number(limited.headers.get('retry-after'))).to.be.greaterThan(0);
   });
 
+  it('refuses an address for a while after many JWTs that are not accepted', async () => {
+    await open();
+    await trust();
+    for (let i = 0; i < 120; i++) expect((await exchange(daemon, 'x')).status).to.equal(400);
+    const limited = await exchange(daemon, await jwt());
+    expectRefused(limited, [429, 'temporarily_unavailable', 'too_many_attempts']);
+    expect(Number(limited.headers.get('retry-after'))).to.be.within(50, 60);
+    daemon.clock.advance(60_000);
+    for (let i = 0; i < 130; i++) expect((await exchange(daemon, await jwt())).status).to.equal(200);
+  });
+
   describe('JWTs', () => {
     beforeEach(async () => {
       await open();
@@ -472,7 +483,7 @@ describe('POST /token/exchange', () => {
           'an error': { status: 500, body: '{}' },
           '401': { status: 401, body: '{}' },
           'a redirect': { status: 302, body: '', headers: { location: `${issuer.url}/keys` } },
-          'huge keys': { ...document({ keys: issuer.keys, padding: 'x'.repeat(300_000) }), path: '/keys' },
+          'huge keys': { ...document({ keys: issuer.keys, padding: 'x'.repeat(600_000) }), path: '/keys' },
           'many keys': { ...document({ keys: Array.from({ length: 101 }, () => issuer.key.jwk) }), path: '/keys' },
           'no keys': { ...document({ keys: [] }), path: '/keys' },
           'only secrets': { ...document({ keys: [{ kty: 'oct', k: 'c2VjcmV0' }] }), path: '/keys' },

@@ -140,6 +140,16 @@ describe('what is requested before it is known who calls', () => {
   });
 });
 
+describe('a stream that the daemon refuses after a change of the role', () => {
+  it('is a reason to ask who calls', () => {
+    const operator = new Operator({ tab: 'events' });
+    operator.daemon.self = self('viewer');
+    const failure = refusal(403, 'not_permitted', 'not permitted: the role viewer may not read events');
+    operator.acts({ on: 'stream', of: 'events', is: 'lost', failure });
+    expect([operator.screen, operator.says]).to.deep.equal(['tokens', failure.message]);
+  });
+});
+
 describe('the lists of operators and trusts', () => {
   function root(): Operator {
     const daemon = new SimulatedDaemon({ tokens: [token(0)], projects: [project('web'), project('api')] });
