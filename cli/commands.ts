@@ -31,6 +31,7 @@ const whoamis = async () => [(await import('./commands/session.js')).whoamiComma
 const configuration = async () => (await import('./commands/config.js')).configCommands;
 const contexts = async () => (await import('./commands/context.js')).contextCommands;
 const migrations = async () => (await import('./commands/migrate.js')).migrateCommands;
+const backups = async () => (await import('./commands/backup.js')).backupCommands;
 const admin = async () => [(await import('./commands/admin.js')).adminCommand];
 const tui = async () => [(await import('./commands/tui.js')).tuiCommand];
 const completion = async () => [(await import('./completion/completion.js')).completionCommand];
@@ -66,6 +67,8 @@ export const GROUPS: Readonly<Record<string, Group>> = {
   connect: { summary: 'print the settings that point an agent at the daemon', load: connects },
   self: { summary: 'show what is left of the token in the environment', load: selves },
   migrate: { summary: 'manage the database schema', load: migrations },
+  backup: { summary: 'back up a SQLite database', load: backups },
+  restore: { summary: 'restore a SQLite database', load: backups },
   context: { summary: 'manage contexts (named daemons)', load: contexts },
   login: { summary: "log in with the company's identity provider", load: logins },
   logout: { summary: 'end the session of the context', load: logouts },

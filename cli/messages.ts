@@ -100,7 +100,15 @@ export class Messages {
     });
   }
 
-  /** Removes what `during` and `counting` show, before something else is written. */
+  /** Shows on a terminal how far a long work is, in place of what it showed before. */
+  progress(text: string): void {
+    const { stderr } = this.#shell;
+    if (!stderr.isTTY || this.#options.quiet) return;
+    this.#progressShown = true;
+    stderr.write(`\r${visible(text)}\x1b[K`);
+  }
+
+  /** Removes what `during`, `counting` and `progress` show, before something else is written. */
   protected endProgress(): void {
     clearTimeout(this.#progressTimer);
     this.#progressTimer = undefined;

@@ -29,7 +29,7 @@ export const EXIT_MEANINGS: Readonly<Record<keyof typeof EXIT, string>> = {
   refused: 'The API refused the request, part of a batch failed, or `--jq` or `--template` does not fit the data.',
   usage: 'Usage error: invalid command line, or a confirmation was needed without a terminal (use `--yes`).',
   managementToken: 'The management token is missing or wrong, or the session has ended.',
-  notFound: 'Not found.',
+  notFound: 'Not found. Also: `migrate copy`, `backup` or `restore` was refused before it changed anything.',
   conflict:
     'Conflict: an inactive project, a name that is taken, a change that somebody else made meanwhile, or a newer schema.',
   unreachable: 'The daemon is unreachable.',

@@ -226,6 +226,57 @@ export const rekeyedView: View<Rekeyed> = {
   columns: [],
 };
 
+export const backupView: View<{ file: string; bytes: number; key_id: string }> = {
+  idOf: ({ file }) => file,
+  fields: ['file', 'bytes', 'key_id'],
+  columns: [],
+};
+
+interface Restored {
+  path: string;
+  taken_at: string | null;
+  restored: boolean;
+  kept: string | null;
+  requests: number | null;
+  cost_usd: string | null;
+  tokens_issued: number | null;
+  tokens_revoked: number | null;
+  caps_loosened: number | null;
+  records: number | null;
+}
+
+export const restoreView: View<Restored> = {
+  idOf: ({ path }) => path,
+  fields: [
+    ...(['path', 'taken_at', 'restored', 'kept', 'requests', 'cost_usd'] as const),
+    ...(['tokens_issued', 'tokens_revoked', 'caps_loosened', 'records'] as const),
+  ],
+  columns: [],
+};
+
+export interface CopiedTable {
+  table: string;
+  rows: number;
+  /** The sum of the SHA-256 of its rows, in hex. */
+  digest: string;
+  is_equal: boolean;
+}
+
+export const copiedTableView: View<CopiedTable> = {
+  idOf: ({ table }) => table,
+  fields: ['table', 'rows', 'digest', 'is_equal'],
+  columns: [
+    { title: 'TABLE', rank: 0, show: ({ table }) => table },
+    { title: 'ROWS', rank: 0, alignRight: true, show: ({ rows }) => exact(rows) },
+    {
+      title: 'CHECKED',
+      rank: 0,
+      show: ({ is_equal }) => (is_equal ? 'equal' : 'differs'),
+      tint: ({ is_equal }) => (is_equal ? 'green' : 'red'),
+    },
+  ],
+};
+
 export const migrationView: View<Migration> = {
   idOf: ({ name }) => name,
   fields: ['name', 'state', 'applied_at'],

@@ -20,6 +20,9 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 const TABLE = 'schema_migrations';
 
+/** Recorded like a migration while a copy into the database is not complete, so that no release uses it. */
+export const UNFINISHED_COPY = { name: 'unfinished-copy', minBuild: '9999.0.0' } as const;
+
 export interface MigrationStatus {
   current: string | null;
   pending: string[];
@@ -74,6 +77,8 @@ export class SchemaHistory {
   /** @throws {SchemaTooNew} when the schema requires a newer build. */
   async refuseNewerSchema(): Promise<void> {
     for (const row of await this.#applied()) {
+      if (row.name === UNFINISHED_COPY.name)
+        throw new SchemaTooNew('a copy into this database is not complete. Complete it with: llmp migrate copy');
       if (compareVersions(row.min_build, this.build) > 0) {
         throw new SchemaTooNew(`the schema (${row.name}) needs llmp ${row.min_build} or newer; this is ${this.build}`);
       }

@@ -7,6 +7,7 @@ import { OF_REQUESTS, optionsGiven } from '../globals.js';
 import { flag, text } from '../option.js';
 import { dryRun } from '../batch.js';
 import { EXIT, usage } from '../../console/failure.js';
+import { copy } from './migrate-copy.js';
 import { envFile } from './services.js';
 import { daemonEnvironment } from '../unit-environment.js';
 import { type Migration, migrationView, rekeyedView } from '../../console/views.js';
@@ -139,4 +140,4 @@ const rekey = command({
   },
 });
 
-export const migrateCommands = [status, up, rekey];
+export const migrateCommands = [status, up, rekey, copy];

@@ -15,7 +15,7 @@ const SECTIONS: readonly (readonly [title: string, words: readonly string[]])[] 
   ['Management', ['tui', 'token', 'project', 'operator', 'trust', 'cache', 'audit', 'events', 'undo', 'manage']],
   ['Use a token', ['run']],
   ['Monitoring', ['status', 'top', 'usage', 'prices']],
-  ['Configuration', ['config', 'context', 'login', 'logout', 'whoami', 'migrate', 'completion']],
+  ['Configuration', ['config', 'context', 'login', 'logout', 'whoami', 'migrate', 'backup', 'restore', 'completion']],
 ];
 const OTHERS = 'Help';
 

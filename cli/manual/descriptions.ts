@@ -333,10 +333,27 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       'The daemon migrates the database schema when it starts, unless `AUTO_MIGRATE=false`. Several instances wait for each other, and the next one completes a migration that was interrupted.',
       '`status` and `up` use a running daemon; with `--direct` they open the database themselves. `rekey` always opens the database, while daemons keep running.',
+      '`copy` copies everything to an empty database: projects, tokens with all their counts, usage, audit records. Clients keep their tokens. Stop the daemon first; `--prepare` copies beforehand, while it runs, what never changes again, so that the rest takes less time. After ^C or a crash, `--resume` continues. At the end each table is read again and compared. Until then no daemon starts with the new database.',
+      'The new database has the same encryption key, unless the file in `--to-env-file` has another one: then the upstream keys are encrypted with that.',
     ],
     exitStatus:
-      'For `status --exit-code`: 9 if migrations are pending. For `up`: 5 if the schema is newer than this build. For `rekey`: 9 if a key could not be decrypted with either encryption key. For other codes see llmp(1).',
+      'For `copy`: 4 if it was refused before anything was copied, 9 if a table differs, 69 if a database is unavailable. For `status --exit-code`: 9 if migrations are pending. For `up`: 5 if the schema is newer than this build. For `rekey`: 9 if a key could not be decrypted with either encryption key. For other codes see llmp(1).',
     seeAlso: SETTINGS,
+  },
+  backup: {
+    description: [
+      'Copies the SQLite database into one file, as it is at that moment, while the daemon runs or not. The file does not contain the encryption key, only its fingerprint. Without that key the file is useless: keep the key in another place. For a database server use its own tools.',
+    ],
+    exitStatus: '4 if nothing could be backed up, for example because the file exists. For other codes see llmp(1).',
+    seeAlso: ['llmp-restore(1)', ...SETTINGS],
+  },
+  restore: {
+    description: [
+      'Puts a backup in the place of the SQLite database. The daemon must be stopped. It compares the backup with the present database and says what was served since and would be forgotten: requests, cost, tokens that were issued or revoked. Then it asks for a confirmation, or needs `--yes`. The present database stays beside the restored one, under another name.',
+    ],
+    exitStatus:
+      '2 if it was not confirmed; 4 if the backup cannot be used, for example because it needs another encryption key. For other codes see llmp(1).',
+    seeAlso: ['llmp-backup(1)', ...SETTINGS],
   },
   config: {
     description: [

@@ -29,6 +29,7 @@ import {
   warning,
   INVALID_SETTINGS,
 } from './doctor-finding.js';
+import { growthFindings, growthOf } from './doctor-growth.js';
 import { checkDatabaseFile } from './doctor-sqlite.js';
 
 const MAX_KEYS = 1_000;
@@ -59,6 +60,8 @@ async function* database(
     if (!opened) return;
     const hasTables = yield* checkSchema(opened, context);
     if (hasTables) yield await keyFinding(opened, address, context);
+    if (hasTables && address.driver === 'sqlite')
+      yield* growthFindings(await growthOf(address.path, validSettings(context, ['workers'])?.workers ?? 1));
   } catch (error) {
     yield error instanceof StoreRefused
       ? failed('database', error.what, error.advice)

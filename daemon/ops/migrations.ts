@@ -63,7 +63,7 @@ export async function rekey(
 }
 
 /** @throws {OperatorError} if the database file does not exist. */
-function refuseMissing(address: DatabaseAddress): void {
+export function refuseMissing(address: DatabaseAddress): void {
   if (address.driver !== 'sqlite' || existsSync(address.path)) return;
   throw new OperatorError(EXIT.notFound, `database ${address.path} does not exist. Check DATABASE_URL`);
 }
@@ -80,7 +80,7 @@ async function whileLocked<T>(address: DatabaseAddress, work: () => Promise<T>):
 }
 
 /** @throws {OperatorError} for failures that an operator can correct. */
-async function asOperatorError<T>(result: Promise<T>): Promise<T> {
+export async function asOperatorError<T>(result: Promise<T>): Promise<T> {
   try {
     return await asStoreError(result);
   } catch (error) {

@@ -102,6 +102,12 @@ export function readOrCreateKeyFile(path: string, mayCreate: boolean): Buffer {
     );
   }
   const key = randomBytes(KEY_BYTES);
+  writeKeyFile(path, key);
+  return key;
+}
+
+/** Creates a key file with mode 0600. */
+export function writeKeyFile(path: string, key: Buffer): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = openSync(path, 'wx', 0o600);
   try {
@@ -110,5 +116,4 @@ export function readOrCreateKeyFile(path: string, mayCreate: boolean): Buffer {
   } finally {
     closeSync(file);
   }
-  return key;
 }

@@ -7,6 +7,8 @@ import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
 import { Sequelize } from 'sequelize';
 import { type Finding, limitFor, runDoctor } from '../../daemon/ops/doctor.js';
+import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
+import { growthFindings } from '../../daemon/ops/doctor-growth.js';
 import { schemaFinding } from '../../daemon/ops/doctor-database.js';
 import { canary, canaryEncryptionKey } from '../support/canaries.js';
 import { selfSigned } from '../support/certificates.js';
@@ -200,6 +202,30 @@ describe('llmp doctor', () => {
       expect(exitCode).to.equal(0);
       expect((await daemon.manage('GET', '/manage/projects')).status).to.equal(200);
       await daemon.stop();
+    });
+
+    it('says when it is time to move to a database server', async () => {
+      daemon = await startDaemon({ dir });
+      await daemon.createProject();
+      expect((await diagnosed()).of('growth')).to.equal('');
+      const writer = new SqliteDatabase(daemon.databasePath);
+      const ended = new AbortController();
+      const writing = writer.transact(() => once(ended.signal, 'abort'));
+      const { of, exitCode } = await diagnosed();
+      ended.abort();
+      await writing;
+      await writer.close();
+      await daemon.stop();
+      expect(of('growth')).to.match(/^warning: SQLite is writing 100 % of the time.* > Move to .*llmp migrate copy/);
+      expect(exitCode).to.equal(0);
+      const enough = { writing: 0.4, size: 2 ** 30, workers: 3, cores: 4, load: 4 };
+      expect(growthFindings(enough)).to.deep.equal([]);
+      const reasons = growthFindings({ writing: 0.5, size: 2 ** 35, workers: 4, cores: 4, load: 3.7 });
+      expect(reasons.map(({ evidence }) => evidence.slice(0, 12))).to.deep.equal([
+        'SQLite is wr',
+        'the database',
+        'WORKERS=4 us',
+      ]);
     });
 
     it('changes no files of a killed daemon', async () => {

@@ -38,12 +38,18 @@ export async function insertWordsOf(tx: SqlTransaction, records: readonly Commit
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
 
+/** The rows of a record in the table of other databases than SQLite. */
+export const wordRowsOf = (record: CommittedRecord): { word: string; seq: number }[] =>
+  Array.from(new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH))), (word) => ({
+    word,
+    seq: record.seq,
+  }));
+
 async function insertRows(tx: SqlTransaction, records: readonly CommittedRecord[]): Promise<void> {
   const bind: Bind = {};
   const rows = records.flatMap((record, n) => {
     bind[`seq_${n}`] = record.seq;
-    const words = new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH)));
-    return Array.from(words, (word, i) => {
+    return wordRowsOf(record).map(({ word }, i) => {
       bind[`word_${n}_${i}`] = word;
       return `($word_${n}_${i}, $seq_${n})`;
     });

@@ -7,6 +7,9 @@ import type { Bind } from './database.js';
  */
 export type Cell = Bind[string];
 
+/** What the database stores: `json` is text too, of any length. A flag is a boolean on PostgreSQL, and 0 or 1 elsewhere. */
+export type ColumnType = 'text' | 'number' | 'flag' | 'json';
+
 /**
  * A column.
  *
@@ -15,6 +18,7 @@ export type Cell = Bind[string];
  */
 export interface Column<Value, Stored extends Cell = Cell, Name extends string = string> {
   readonly name: Name;
+  readonly type: ColumnType;
   readonly read: (stored: Stored) => Value;
   readonly write: (value: Value) => Cell;
 }
@@ -28,6 +32,7 @@ export interface FilledIn {
 export type Columns = Readonly<Record<string, AnyColumn>>;
 interface AnyColumn {
   readonly name: string;
+  readonly type: ColumnType;
   readonly read: (stored: never) => unknown;
   readonly write: (value: never) => Cell;
 }
@@ -36,6 +41,7 @@ interface AnyColumn {
 export type ColumnsOf<T> = {
   readonly [K in keyof T]-?: {
     readonly name: string;
+    readonly type: ColumnType;
     readonly read: (stored: never) => T[K];
     readonly write: (value: T[K]) => Cell;
   };
@@ -56,6 +62,7 @@ const asIs = <T>(value: T): T => value;
 
 export const text = <Name extends string>(name: Name): Column<string, string, Name> => ({
   name,
+  type: 'text',
   read: asIs,
   write: asIs,
 });
@@ -66,6 +73,7 @@ export const text = <Name extends string>(name: Name): Column<string, string, Na
  */
 export const enumText = <Value extends string, Name extends string>(name: Name): Column<Value, Value, Name> => ({
   name,
+  type: 'text',
   read: asIs,
   write: asIs,
 });
@@ -73,12 +81,14 @@ export const enumText = <Value extends string, Name extends string>(name: Name):
 /** Also for times, in ms since the epoch. */
 export const number = <Name extends string>(name: Name): Column<number, number, Name> => ({
   name,
+  type: 'number',
   read: asIs,
   write: asIs,
 });
 
 export const flag = <Name extends string>(name: Name): Column<boolean, boolean | number, Name> => ({
   name,
+  type: 'flag',
   read: Boolean,
   write: asIs,
 });
@@ -86,6 +96,7 @@ export const flag = <Name extends string>(name: Name): Column<boolean, boolean |
 /** What is read is not checked: only we write it. */
 export const json = <Value, Name extends string>(name: Name): Column<Value, string, Name> => ({
   name,
+  type: 'json',
   read: (stored) => JSON.parse(stored) as Value,
   write: JSON.stringify,
 });
@@ -93,10 +104,12 @@ export const json = <Value, Name extends string>(name: Name): Column<Value, stri
 /** A column that can be NULL, which our code sees as null. */
 export const nullable = <Value, Stored extends Cell, Name extends string>({
   name,
+  type,
   read,
   write,
 }: Column<Value, Stored, Name>): Column<Value | null, Stored | null, Name> => ({
   name,
+  type,
   read: (stored) => (stored === null ? null : read(stored)),
   write: (value) => (value === null ? null : write(value)),
 });
@@ -104,9 +117,10 @@ export const nullable = <Value, Stored extends Cell, Name extends string>({
 /** A column that stores `none` for null, so that lists can be sorted and paged by it, or it can be part of a key. */
 export const nullAs = <Value, Stored extends Cell, Name extends string>(
   none: NoInfer<Stored>,
-  { name, read, write }: Column<Value, Stored, Name>,
+  { name, type, read, write }: Column<Value, Stored, Name>,
 ): Column<Value | null, Stored, Name> => ({
   name,
+  type,
   read: (stored) => (stored === none ? null : read(stored)),
   write: (value) => (value === null ? none : write(value)),
 });

@@ -1,5 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import sqlite3, { type Statement } from 'sqlite3';
 import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import { lockFile } from '../lock.js';
@@ -181,6 +182,34 @@ interface PreparedStatement {
  */
 const namesIn = (sql: string): string[] => [...new Set(Array.from(sql.matchAll(/\$(\w+)/g), ([, name = '']) => name))];
 const inOrder = (names: readonly string[], bind: Bind) => names.map((name) => bind[name]);
+
+/**
+ * Tries, without waiting, how often another process is writing. Nothing is written.
+ *
+ * @returns the part of the tries at which the database was locked for writing, from 0 to 1.
+ */
+export async function shareOfWriting(path: string, tries: number, everyMs: number): Promise<number> {
+  const connection = await open(ClosableDatabase, path, sqlite3.OPEN_READWRITE);
+  const run = (sql: string) =>
+    new Promise<boolean>((resolve, reject) => {
+      connection.exec(sql, (error: (Error & { code?: string }) | null) => {
+        if (error && error.code !== 'SQLITE_BUSY') reject(error);
+        else resolve(error === null);
+      });
+    });
+  try {
+    await run('PRAGMA busy_timeout = 0');
+    let held = 0;
+    for (let n = 0; n < tries; n++) {
+      if (await run('BEGIN IMMEDIATE')) await run('ROLLBACK');
+      else held += 1;
+      await sleep(everyMs);
+    }
+    return held / tries;
+  } finally {
+    await closed(connection);
+  }
+}
 
 /** A connection for reading. */
 export class SqliteReader extends LazyConnection {

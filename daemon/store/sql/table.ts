@@ -42,12 +42,15 @@ type Exactly<T, V> = V & T & Readonly<Record<Exclude<keyof V, keyof T>, never>>;
 export class Table<C extends Columns> {
   readonly name: string;
   readonly columns: C;
+  /** Names of the columns that identify a row, in the order of an index. */
+  readonly key: readonly string[];
   readonly #inserted: readonly ColumnEntry[];
   readonly #inserts = new Map<number, string>();
 
-  constructor(name: string, columns: C) {
+  constructor(name: string, columns: C, key: readonly string[] = ['id']) {
     this.name = name;
     this.columns = columns;
+    this.key = key;
     this.#inserted = entriesOf(columns).filter(([, column]) => !('isFilledIn' in column));
   }
 

@@ -177,7 +177,7 @@ export const TRUSTS = new Table('trusts', trust);
 export const TRUST = columnList(trust, 't');
 export type TrustColumns = RowOf<typeof trust>;
 
-export const USED_JWTS = new Table('used_jwts', { digest: text('digest'), untilMs: number('until_ms') });
+export const USED_JWTS = new Table('used_jwts', { digest: text('digest'), untilMs: number('until_ms') }, ['digest']);
 
 // ---- records of changes
 
@@ -201,7 +201,8 @@ const record = {
   undoOf: nullable(text('undo_of')),
 } satisfies ColumnsOf<NumberedRecord>;
 
-export const AUDIT = new Table('audit', record);
+/** In the order in which they were committed. */
+export const AUDIT = new Table('audit', record, ['seq']);
 /** For `audit a`. */
 export const RECORD = columnList(record, 'a');
 export type RecordColumns = RowOf<typeof record>;
@@ -214,7 +215,7 @@ const change = {
   timeMs: number('changed_at'),
 } satisfies ColumnsOf<CommittedChange>;
 
-export const CHANGES = new Table('changes', change);
+export const CHANGES = new Table('changes', change, ['seq']);
 export const CHANGE = columnList(change);
 export type ChangeColumns = RowOf<typeof change>;
 
@@ -225,9 +226,19 @@ const anchor = {
   atMs: number('anchored_at'),
 } satisfies ColumnsOf<Anchor>;
 
-export const ANCHORS = new Table('audit_anchors', { chain: text('chain'), ...anchor });
+export const ANCHORS = new Table('audit_anchors', { chain: text('chain'), ...anchor }, ['chain', 'line']);
 export const ANCHOR = columnList(anchor);
 export type AnchorColumns = RowOf<typeof anchor>;
+
+/** A single row: the number of the last record. */
+export const CHANGE_SEQ = new Table('change_seq', { id: number('id'), seq: number('seq') });
+
+/** A single row: the price lists of the last change. */
+export const PRICES_IN_FORCE = new Table('prices_in_force', {
+  id: number('id'),
+  shipped: text('shipped'),
+  file: text('file'),
+});
 
 // ---- instances, and their leases of caps
 
@@ -246,13 +257,17 @@ export const INSTANCES = new Table('instances', {
 });
 export type InstanceColumns = RowOf<typeof INSTANCES.columns>;
 
-export const LEASES = new Table('leases', {
-  tokenId: text('token_id'),
-  instanceId: text('instance_id'),
-  units: number('units'),
-  /** When another instance last asked for the units; 0 if none did. */
-  wantedAtMs: filledIn(number('wanted_at')),
-});
+export const LEASES = new Table(
+  'leases',
+  {
+    tokenId: text('token_id'),
+    instanceId: text('instance_id'),
+    units: number('units'),
+    /** When another instance last asked for the units; 0 if none did. */
+    wantedAtMs: filledIn(number('wanted_at')),
+  },
+  ['token_id', 'instance_id'],
+);
 export type LeaseColumns = RowOf<typeof LEASES.columns>;
 
 const spending = (period: 'life' | 'month' | 'day') =>
@@ -297,16 +312,20 @@ export const PURSES = new Table('purses', { id: text('id'), createdAtMs: number(
 export const PURSE = columnList(purse, 'u');
 export type PurseColumns = RowOf<typeof PURSES.columns>;
 
-export const PURSE_LEASES = new Table('purse_leases', {
-  purseId: text('purse_id'),
-  instanceId: text('instance_id'),
-  /** Start of the period that it belongs to. */
-  fromMs: number('from_ms'),
-  nano: number('nano'),
-  tokens: number('tokens'),
-  /** When another instance last asked for its return; 0: never. */
-  wantedAtMs: filledIn(number('wanted_at')),
-});
+export const PURSE_LEASES = new Table(
+  'purse_leases',
+  {
+    purseId: text('purse_id'),
+    instanceId: text('instance_id'),
+    /** Start of the period that it belongs to. */
+    fromMs: number('from_ms'),
+    nano: number('nano'),
+    tokens: number('tokens'),
+    /** When another instance last asked for its return; 0: never. */
+    wantedAtMs: filledIn(number('wanted_at')),
+  },
+  ['purse_id', 'instance_id', 'from_ms'],
+);
 export type PurseLeaseColumns = RowOf<typeof PURSE_LEASES.columns>;
 
 // ---- usage: in text columns '' means "none", because a key cannot contain NULL
@@ -361,8 +380,8 @@ const sumKey = {
   tokenId: text('token_id'),
   model: text('model'),
 };
-export const USAGE_SUMS = new Table('usage_sums', { ...sumKey, ...sumCounts });
 export const USAGE_SUM_KEY = columnList(sumKey);
+export const USAGE_SUMS = new Table('usage_sums', { ...sumKey, ...sumCounts }, USAGE_SUM_KEY.names);
 export type UsageSumColumns = RowOf<typeof sumKey>;
 export type UsageSum = ValuesOf<typeof USAGE_SUMS.columns>;
 export const USAGE_SUM_COUNTS = columnList(sumCounts);
@@ -386,8 +405,8 @@ const minuteKey = {
   projectId: text('project_id'),
   model: text('model'),
 };
-export const USAGE_MINUTES = new Table('usage_minutes', { ...minuteKey, ...minuteCounts });
 export const USAGE_MINUTE_KEY = columnList(minuteKey);
+export const USAGE_MINUTES = new Table('usage_minutes', { ...minuteKey, ...minuteCounts }, USAGE_MINUTE_KEY.names);
 export const USAGE_MINUTE_COUNTS = columnList(minuteCounts);
 export type UsageMinute = ValuesOf<typeof USAGE_MINUTES.columns>;
 
@@ -398,13 +417,22 @@ const causeKey = {
   fromMs: number('from_ms'),
 };
 /** Failures by minute and cause. */
-export const USAGE_CAUSES = new Table('usage_causes', { ...causeKey, requests: usageCounts.requests });
+export const USAGE_CAUSES = new Table('usage_causes', { ...causeKey, requests: usageCounts.requests }, [
+  'project_id',
+  'cause',
+  'token_id',
+  'from_ms',
+]);
 export const USAGE_CAUSE_KEY = columnList(causeKey);
 export type UsageCause = ValuesOf<typeof USAGE_CAUSES.columns>;
 
-export const USAGE_FLUSHES = new Table('usage_flushes', {
-  instanceId: text('instance_id'),
-  /** Number of the last committed flush. */
-  seq: number('seq'),
-  flushedAtMs: number('flushed_at'),
-});
+export const USAGE_FLUSHES = new Table(
+  'usage_flushes',
+  {
+    instanceId: text('instance_id'),
+    /** Number of the last committed flush. */
+    seq: number('seq'),
+    flushedAtMs: number('flushed_at'),
+  },
+  ['instance_id'],
+);

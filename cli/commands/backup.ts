@@ -1,0 +1,133 @@
+/** `llmp backup` and `llmp restore`: a SQLite database as one file. */
+import { bytes, counted, exact } from '../../daemon/api/formats.js';
+import { usdOf } from '../../daemon/api/money.js';
+import type { Restoring } from '../../daemon/ops/backup.js';
+import { backupView, restoreView } from '../../console/views.js';
+import { EXIT } from '../../console/failure.js';
+import { confirmed, dryRun } from '../batch.js';
+import { command } from '../command.js';
+import { OF_REQUESTS } from '../globals.js';
+import { daemonEnvironment } from '../unit-environment.js';
+import { envFile } from './services.js';
+
+const backup = command({
+  path: ['backup'],
+  runsUnbundled: true,
+  ignores: OF_REQUESTS,
+  summary: 'back up a SQLite database, also while the daemon runs',
+  examples: [['backup --env-file llmp.env backup.db', 'copy the database to backup.db']],
+  argument: { name: 'FILE', meaning: 'the file to write; it must not exist', required: true, many: false },
+  options: { envFile },
+  prints: () => backupView.fields,
+  async run(invocation) {
+    const { args, options, output } = invocation;
+    const { backUp } = await import('../../daemon/ops/backup.js');
+    const env = await daemonEnvironment(invocation, options.envFile);
+    const made = await backUp(env, options.envFile, args[0] ?? '', (part) => {
+      output.progress(`Backing up: ${Math.floor(100 * part)} %`);
+    });
+    if (output.format !== 'table')
+      await output.one({ file: made.file, bytes: made.bytes, key_id: made.keyId }, backupView);
+    output.note(`Backed up to ${made.file}, ${bytes(made.bytes)}.`);
+    output.note(
+      `It does not contain the encryption key, whose fingerprint is ${made.keyId}. Keep that key in another place: without it the backup is useless.`,
+    );
+    return EXIT.done;
+  },
+});
+
+const restore = command({
+  path: ['restore'],
+  runsUnbundled: true,
+  ignores: OF_REQUESTS,
+  summary: 'put a backup in the place of the SQLite database',
+  examples: [
+    ['restore -n --env-file llmp.env backup.db', 'show what was served since the backup'],
+    ['restore --env-file llmp.env backup.db', 'restore after a confirmation'],
+  ],
+  argument: { name: 'FILE', meaning: 'a file that `llmp backup` wrote', required: true, many: false },
+  options: { envFile, dryRun },
+  prints: () => restoreView.fields,
+  async run(invocation) {
+    const { args, options, output } = invocation;
+    const { beginRestore } = await import('../../daemon/ops/backup.js');
+    const restoring = await beginRestore(
+      await daemonEnvironment(invocation, options.envFile),
+      options.envFile,
+      args[0] ?? '',
+    );
+    try {
+      const { hasLoss, sentences } = lossesOf(restoring);
+      for (const sentence of sentences) output.finding(sentence);
+      const isDryRun = options.dryRun === true;
+      if (!isDryRun && hasLoss) await confirmed('Restore, and forget this?', invocation);
+      const kept = isDryRun ? null : await restoring.proceed();
+      if (output.format !== 'table') {
+        const { since, path, takenAtMs } = restoring;
+        await output.one(
+          {
+            path,
+            taken_at: takenAtMs === null ? null : new Date(takenAtMs).toISOString(),
+            restored: !isDryRun,
+            kept,
+            requests: since?.requests ?? null,
+            cost_usd: since === null ? null : usdOf(since.costNano),
+            tokens_issued: since?.tokensIssued ?? null,
+            tokens_revoked: since?.tokensRevoked ?? null,
+            caps_loosened: since?.capsLoosened ?? null,
+            records: since?.records ?? null,
+          },
+          restoreView,
+        );
+      }
+      if (isDryRun) {
+        output.note('Nothing was changed.');
+        return EXIT.done;
+      }
+      output.note(`Restored ${restoring.path}.${kept === null ? '' : ` The previous database is ${kept}.`}`);
+      output.note(
+        'Before you start the daemon, move the audit files to another folder. Then run: llmp cache purge --all',
+      );
+      return EXIT.done;
+    } finally {
+      await restoring.close();
+    }
+  },
+});
+
+/** What a restore would forget, in sentences. */
+function lossesOf({ since, whyUnknown, takenAtMs }: Restoring): { hasLoss: boolean; sentences: string[] } {
+  const taken = takenAtMs === null ? 'at an unknown time' : new Date(takenAtMs).toISOString();
+  if (whyUnknown !== null)
+    return {
+      hasLoss: true,
+      sentences: [
+        `the backup was made ${taken}. What was served since is unknown: the present database cannot be read`,
+      ],
+    };
+  if (since === null) {
+    return {
+      hasLoss: false,
+      sentences: [`the backup was made ${taken}. There is no present database, so what was served since is unknown`],
+    };
+  }
+  const { requests, costNano, tokensIssued, tokensRevoked, capsLoosened, records } = since;
+  const losses = [
+    [requests, `${counted(requests, 'request')} will no longer be counted`],
+    [costNano, `${usdOf(costNano)} USD will no longer be counted as spent`],
+    [capsLoosened, `${counted(capsLoosened, 'token')} with a cap can make the same requests once more`],
+    [tokensIssued, `${counted(tokensIssued, 'token')} issued since will be unknown`],
+    [tokensRevoked, `${counted(tokensRevoked, 'token')} revoked since will be VALID AGAIN`],
+    [records, `${exact(records)} audit records will be only in the audit files`],
+  ] as const;
+  const found = losses.filter(([count]) => count > 0).map(([, sentence]) => sentence);
+  return {
+    hasLoss: found.length > 0,
+    sentences: [
+      `the backup was made ${taken}. ${found.length === 0 ? 'Nothing was served since' : 'What was served since is forgotten'}`,
+      ...found,
+    ],
+  };
+}
+
+export const backupCommands = [backup, restore];

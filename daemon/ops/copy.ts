@@ -1,0 +1,546 @@
+/** `llmp migrate copy` copies everything to an empty database of the same or another kind. */
+import { existsSync } from 'node:fs';
+import { stat, statfs } from 'node:fs/promises';
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { type DatabaseAddress, databaseAddress, serverAt } from '../../config/database-url.js';
+import type { Environment } from '../../config/settings.js';
+import { readVersion } from '../../config/version.js';
+import { Migrator, SchemaHistory, UNFINISHED_COPY } from '../../migrations/migrator.js';
+import { Schema } from '../../migrations/schema.js';
+import { SchemaTooNew } from '../../migrations/failures.js';
+import { bytes } from '../api/formats.js';
+import { EXIT } from '../api/vocabulary.js';
+import { firstIdOf, HOUR_MS } from '../core/usage.js';
+import { realClock } from '../process/clock.js';
+import { openDatabase } from '../store/databases.js';
+import { PathInUse } from '../store/lock.js';
+import { secretBoxFor } from '../store/open.js';
+import { ResourceStack } from '../store/resource-stack.js';
+import { readEncryptionKeyFile, SecretBox, writeKeyFile } from '../store/secrets.js';
+import {
+  checkTable,
+  type Conversion,
+  COPIED_TABLES,
+  CopiedByAnother,
+  type CopiedTable,
+  type CopyOptions,
+  copyAgain,
+  copyTable,
+  PROGRESS_COLUMNS,
+  PROGRESS_TABLE,
+  ProgressEntry,
+  progressOf,
+  RowRefused,
+  SINGLE_ROWS,
+} from '../store/sql/copying.js';
+import { type Database, DATABASE_TIMEOUTS, type DatabaseTimeouts, type Reader } from '../store/sql/database.js';
+import { withStoreErrors } from '../store/sql/failures.js';
+import { upstreamKeyContext } from '../store/sql/projects.js';
+import { lockDatabase } from '../store/sql/sqlite.js';
+import { openSqliteReader, SqliteDatabase } from '../store/sql/sqlite-database.js';
+import { checkEncoding } from '../store/sql/server-check.js';
+import { ANCHORS, AUDIT, PROJECTS, USAGE_HOURLY } from '../store/sql/tables.js';
+import { requireSqlite } from '../store/sqlite-available.js';
+import { asOperatorError, refuseMissing } from './migrations.js';
+import { existingFolder } from './doctor-files.js';
+import { fromSettings, OperatorError } from './operator-error.js';
+
+export interface CopyRequest {
+  env: Environment;
+  envFile: string | undefined;
+  /** The other database: its URL, or a settings file that names it and perhaps another encryption key. */
+  to: { url: string } | { envFile: string };
+  /** Continues a copy that was interrupted. */
+  isResume: boolean;
+  /** Copies what never changes again, while the daemon runs. */
+  isPrepare: boolean;
+  /** Called for each page of rows. */
+  onProgress: (progress: CopyProgress) => void;
+  isInterrupted: () => boolean;
+}
+
+export interface CopyProgress {
+  table: string;
+  /** Rows of the table that are copied, or read again. */
+  rows: number;
+  /** Rows that the table has in the source; null if that is unknown. */
+  all: number | null;
+  isCheck: boolean;
+}
+
+export interface CopyReport {
+  tables: { table: string; rows: number; digest: string }[];
+  /** Tables that differ. */
+  differing: string[];
+  isComplete: boolean;
+  from: string;
+  to: string;
+}
+
+/** The copy was refused before it changed anything. */
+const refused = (message: string, cause?: unknown) => new OperatorError(EXIT.notFound, message, cause);
+
+const FOR_COPY = ['databaseDriver', 'database', 'encryptionKey', 'previousEncryptionKey'] as const;
+
+/** Longer, because only this process waits, and for much at once. */
+const TIMEOUTS: Readonly<DatabaseTimeouts> = {
+  ...DATABASE_TIMEOUTS,
+  connectMs: 10_000,
+  priorityConnectMs: 25_000,
+  probeMs: 20_000,
+  statementMs: { usual: 60_000, long: 60_000 },
+  idleTransactionMs: 60_000,
+};
+/** After so long without a heartbeat, other instances count one as dead. */
+const DEAD_AFTER_MS = 30_000;
+/** Usage of earlier hours does not change any more, unless the database was unreachable for longer. */
+const OLD_AFTER_MS = 26 * HOUR_MS;
+/** For the rows that are written out of the order of an index. */
+const SQLITE_CACHE_KB = 131_072;
+
+/** The state of the whole copy, in the target. */
+interface CopyState {
+  /** Equal as long as no daemon uses the source. */
+  source: string;
+  /** ID of the encryption key of the target. */
+  keyId: string;
+  phase: 'prepared' | 'copying' | 'complete';
+}
+const STATE = 'copy';
+
+/** @throws {OperatorError} */
+export async function copyDatabase(request: CopyRequest): Promise<CopyReport> {
+  const opened = new ResourceStack();
+  try {
+    return await asOperatorError(copyBetween(request, opened));
+  } catch (error) {
+    if (error instanceof RowRefused) throw new OperatorError(EXIT.checkFailed, error.message, error);
+    if (error instanceof CopiedByAnother) throw new OperatorError(EXIT.conflict, error.message, error);
+    throw error;
+  } finally {
+    await opened.close();
+  }
+}
+
+async function copyBetween(request: CopyRequest, opened: ResourceStack): Promise<CopyReport> {
+  const { from, to, boxes, writeKey } = placesOf(request);
+  const { isPrepare } = request;
+  const source = opened.add(await openSource(from, isPrepare, opened));
+  await checkSource(source, boxes.source, isPrepare);
+  await refuseLackOfRoom(source, from, to);
+  const target = opened.add(await openTarget(to, opened));
+  const fingerprint = await fingerprintOf(source);
+  const state = await begin(request, { target, fingerprint, keyId: boxes.target.keyId });
+  writeKey();
+  if (target instanceof SqliteDatabase) await target.writer.run(`PRAGMA cache_size = -${SQLITE_CACHE_KB}`);
+
+  const rowsOf = new Map<string, number>();
+  const expected = await countsOf(source);
+  const options: CopyOptions = {
+    source,
+    target,
+    conversions: conversionsFor(source, target, boxes),
+    onRows: ({ name }, rows, isCheck) => {
+      const key = `${name} ${isCheck}`;
+      rowsOf.set(key, (rowsOf.get(key) ?? 0) + rows);
+      request.onProgress({ table: name, rows: rowsOf.get(key) ?? 0, all: expected.get(name) ?? null, isCheck });
+      if (request.isInterrupted())
+        throw new OperatorError(EXIT.interrupted, 'interrupted. Continue with the same command and --resume');
+    },
+  };
+  const report = { from: nameOf(from), to: nameOf(to) };
+  if (isPrepare) return { ...report, ...(await prepare(options)), isComplete: false };
+  if (state.value.phase === 'complete') {
+    await finish(target);
+    return { ...report, tables: [], differing: [], isComplete: true };
+  }
+  await copyChangedPast(options);
+  const tables: CopyReport['tables'] = [];
+  const differing: string[] = [];
+  for (const table of COPIED_TABLES) await copyTable(options, table, await progressOf(target, table));
+  for (const table of COPIED_TABLES) {
+    const progress = await progressOf(target, table);
+    const isEqual = await checkTable(options, table, progress);
+    const { count: rows, sums: digest } = progress.value.checked;
+    tables.push({ table: table.name, rows, digest });
+    if (!isEqual || rows !== (await countOf(source, table))) differing.push(table.name);
+  }
+  if (differing.length > 0) return { ...report, tables, differing, isComplete: false };
+  if ((await fingerprintOf(source)) !== fingerprint)
+    throw new OperatorError(
+      EXIT.checkFailed,
+      'the old database was used while it was copied. Stop all daemons, empty the new database, and copy again',
+    );
+  await state.set({ ...state.value, phase: 'complete' });
+  await finish(target);
+  return { ...report, tables, differing, isComplete: true };
+}
+
+// ---- places
+
+interface Boxes {
+  source: SecretBox;
+  target: SecretBox;
+}
+
+interface Places {
+  from: DatabaseAddress;
+  to: DatabaseAddress;
+  boxes: Boxes;
+  /** Writes the key file of a new SQLite database, for which the encryption key is not a setting. */
+  writeKey: () => void;
+}
+
+function placesOf({ env, envFile, to }: CopyRequest): Places {
+  const source = fromSettings(env, envFile, FOR_COPY, (settings) => {
+    const { database, encryptionKey } = settings;
+    refuseMissing(database);
+    if (database.driver === 'sqlite') requireSqlite();
+    const box = secretBoxFor(settings);
+    const key = encryptionKey ?? (database.driver === 'sqlite' ? readEncryptionKeyFile(`${database.path}.key`) : null);
+    return { database, key, hasKeyFile: encryptionKey === undefined, box };
+  });
+  const from = source.database;
+  if ('envFile' in to) {
+    const target = fromSettings({}, to.envFile, FOR_COPY, (settings) => {
+      refuseSame(from, settings.database);
+      if (settings.database.driver === 'sqlite') requireSqlite();
+      return { database: settings.database, box: secretBoxFor(settings) };
+    });
+    return { from, to: target.database, boxes: { source: source.box, target: target.box }, writeKey: () => undefined };
+  }
+  const address = databaseAddress.parse(to.url);
+  // Not shown: it may contain a password.
+  if (address === undefined)
+    throw new OperatorError(EXIT.usage, `--to is not the URL of a database. It can be ${databaseAddress.accepts}`);
+  refuseSame(from, address);
+  if (address.driver === 'sqlite') requireSqlite();
+  const keyFile = address.driver === 'sqlite' && source.hasKeyFile ? `${address.path}.key` : null;
+  const key = keyFile !== null && existsSync(keyFile) ? readEncryptionKeyFile(keyFile) : source.key;
+  if (key === null) throw new OperatorError(EXIT.configuration, 'ENCRYPTION_KEY is not set');
+  const writeKey = () => {
+    if (keyFile !== null && !existsSync(keyFile)) writeKeyFile(keyFile, key);
+  };
+  return { from, to: address, boxes: { source: source.box, target: new SecretBox(key) }, writeKey };
+}
+
+function refuseSame(from: DatabaseAddress, to: DatabaseAddress): void {
+  const placeOf = (address: DatabaseAddress) => {
+    if (address.driver === 'sqlite') return resolve(address.path);
+    const { host, port, socket, database } = serverAt(address.url) ?? {};
+    return JSON.stringify([address.driver, host, port, socket, database]);
+  };
+  if (placeOf(from) === placeOf(to))
+    throw refused('the new database is the one that DATABASE_URL names. Name another one');
+}
+
+/** Without the user and the password. */
+function nameOf(address: DatabaseAddress): string {
+  if (address.driver === 'sqlite') return resolve(address.path);
+  const server = serverAt(address.url);
+  return `${address.driver}://${server?.socket ?? `${server?.host ?? ''}:${server?.port ?? ''}`}/${server?.database ?? ''}`;
+}
+
+type Source = Reader & { close(): Promise<void> };
+
+async function openSource(address: DatabaseAddress, isPrepare: boolean, opened: ResourceStack): Promise<Source> {
+  if (address.driver !== 'sqlite') return openDatabase({ database: address }, realClock, TIMEOUTS);
+  if (isPrepare) return openSqliteReader(address.path);
+  opened.add({
+    close: await locked(
+      address.path,
+      'Stop the daemon, or first copy what never changes again while it runs: llmp migrate copy --prepare',
+    ),
+  });
+  return new SqliteDatabase(address.path);
+}
+
+async function openTarget(address: DatabaseAddress, opened: ResourceStack): Promise<Database> {
+  if (address.driver === 'sqlite')
+    opened.add({ close: await locked(address.path, 'Stop that process, or name another path') });
+  const database = openDatabase({ database: address }, realClock, TIMEOUTS);
+  return database;
+}
+
+async function locked(path: string, advice: string): Promise<() => Promise<void>> {
+  try {
+    return await lockDatabase(path);
+  } catch (error) {
+    if (error instanceof PathInUse) throw refused(`${path} is in use by another llmp process. ${advice}`, error);
+    throw error;
+  }
+}
+
+// ---- refusals
+
+async function checkSource(source: Source, box: SecretBox, isPrepare: boolean): Promise<void> {
+  await refuseOtherSchema(source, 'the old database', 'llmp migrate up --direct');
+  const rows = await source.select<{ id: string }>('SELECT DISTINCT api_key_id AS id FROM projects');
+  if (rows.some(({ id }) => !box.keyIds.includes(id)))
+    throw refused(
+      'the upstream keys in the old database are encrypted with another key. Set ENCRYPTION_KEY to that key, or to ENCRYPTION_KEY_PREVIOUS',
+    );
+  if (isPrepare || source.dialect.name === 'sqlite') return;
+  const [live] = await source.select<{ count: number; age: number }>(
+    `SELECT COUNT(*) AS count, COALESCE(MIN(${source.dialect.now('0')} - heartbeat_at), 0) AS age FROM instances
+     WHERE expired_at = 0 AND heartbeat_at > ${source.dialect.now('0')} - ${DEAD_AFTER_MS}`,
+  );
+  if (live && live.count > 0)
+    throw refused(
+      `a daemon used the old database ${Math.round(live.age / 1000)} s ago. Stop all daemons; one that was killed counts as running for ${DEAD_AFTER_MS / 1000} s. Or first copy what never changes again while they run: llmp migrate copy --prepare`,
+    );
+}
+
+/** @param migrate the command that applies what is missing. */
+async function refuseOtherSchema(on: Reader, which: string, migrate: string): Promise<void> {
+  const history = new SchemaHistory(on, readVersion());
+  try {
+    await withStoreErrors(history.refuseNewerSchema());
+  } catch (error) {
+    throw error instanceof SchemaTooNew ? refused(`${which}: ${error.message}`, error) : error;
+  }
+  const { pending } = await withStoreErrors(history.status());
+  if (pending.length > 0)
+    throw refused(
+      `the schema of ${which} is older than this release: ${pending.join(', ')} is missing. Apply it with: ${migrate}`,
+    );
+  const newer = await withStoreErrors(history.newer());
+  if (newer.length > 0)
+    throw refused(
+      `the schema of ${which} is newer than this release: it has ${newer.join(', ')}. Copy with the release that made it`,
+    );
+}
+
+const hasTable = async (on: Reader, table: string) =>
+  (await on.select(on.dialect.tableNamed('$table'), { table })).length > 0;
+
+interface Beginning {
+  target: Database;
+  fingerprint: string;
+  keyId: string;
+}
+
+/** Prepares the target, or finds the copy that it continues. */
+async function begin(request: CopyRequest, beginning: Beginning): Promise<ProgressEntry<CopyState>> {
+  const { target, fingerprint, keyId } = beginning;
+  const { isResume, isPrepare } = request;
+  await reachTarget(target);
+  const first: CopyState = { source: fingerprint, keyId, phase: isPrepare ? 'prepared' : 'copying' };
+  if (!(await hasTable(target, PROGRESS_TABLE))) {
+    if (isResume) throw refused('there is no interrupted copy in the new database. Begin one without --resume');
+    await refuseContent(target);
+    await inSchema(target, (schema) => schema.createTableAs(PROGRESS_TABLE, PROGRESS_COLUMNS));
+  }
+  const state = await ProgressEntry.open(target, STATE, first);
+  const { phase, source, keyId: knownKeyId } = state.value;
+  if (phase === 'copying' && !state.isNew && !isResume)
+    throw refused('a copy into the new database was interrupted. Continue it with --resume, or empty that database');
+  if (knownKeyId !== keyId)
+    throw refused(
+      'the copy was begun with another ENCRYPTION_KEY for the new database. Use that key, or empty that database',
+    );
+  if (phase !== 'prepared' && isPrepare)
+    throw refused('a whole copy was begun already. Continue it with --resume, without --prepare');
+  if (phase !== 'prepared' && source !== fingerprint)
+    throw refused('the old database was used since the copy was interrupted. Empty the new database, and copy again');
+  if (phase === 'complete') return state;
+  if (state.isNew || phase !== first.phase) await state.set(first);
+  await makeSchema(target);
+  return state;
+}
+
+/** @throws {OperatorError} with words that do not confuse it with the old one. */
+async function reachTarget(target: Database): Promise<void> {
+  try {
+    await asOperatorError(checkEncoding(target).then(() => hasTable(target, PROGRESS_TABLE)));
+  } catch (error) {
+    if (!(error instanceof OperatorError)) throw error;
+    const message = error.message.replaceAll('DATABASE_URL', 'its URL');
+    throw new OperatorError(error.exitCode, `the new database: ${message}`, error);
+  }
+}
+
+async function makeSchema(target: Database): Promise<void> {
+  const migrator = new Migrator(target, readVersion());
+  const { applied } = await withStoreErrors(migrator.status());
+  if (applied.some(({ name }) => name === UNFINISHED_COPY.name)) return;
+  await withStoreErrors(migrator.up());
+  const { name, minBuild: build } = UNFINISHED_COPY;
+  await target.transact(async (tx) => {
+    await tx.execute('INSERT INTO schema_migrations (name, min_build, applied_at) VALUES ($name, $build, $at)', {
+      name,
+      build,
+      at: Date.now(),
+    });
+  });
+}
+
+/** Removes all that only the copy needs. It may have been interrupted here. */
+async function finish(target: Database): Promise<void> {
+  await target.transact((tx) =>
+    tx.execute('DELETE FROM schema_migrations WHERE name = $name', { name: UNFINISHED_COPY.name }),
+  );
+  await inSchema(target, (schema) => schema.run(`DROP TABLE ${PROGRESS_TABLE}`));
+  // PostgreSQL would plan its first queries for tables without rows.
+  if (target.dialect.name === 'postgres') await (await target.loadSequelize()).query('ANALYZE');
+}
+
+async function inSchema(target: Database, work: (schema: Schema) => Promise<void>): Promise<void> {
+  const sequelize = await target.loadSequelize();
+  await withStoreErrors(
+    target.inTransaction((transaction) => work(new Schema(sequelize.getQueryInterface(), transaction))),
+  );
+}
+
+async function refuseContent(target: Database): Promise<void> {
+  if (!(await hasTable(target, 'schema_migrations'))) return;
+  await refuseOtherSchema(target, 'the new database', 'llmp migrate up --direct');
+  for (const { name } of COPIED_TABLES) {
+    if (SINGLE_ROWS.includes(name)) continue;
+    const found = await target.select(`SELECT 1 AS found FROM ${name} LIMIT 1`);
+    if (found.length > 0)
+      throw refused(
+        `the new database is not empty: the table ${name} has rows. Name an empty database, or empty this one`,
+      );
+  }
+}
+
+/** For a new file. Of a server nobody knows how much room it has. */
+async function refuseLackOfRoom(source: Reader, from: DatabaseAddress, to: DatabaseAddress): Promise<void> {
+  if (to.driver !== 'sqlite' || existsSync(to.path)) return;
+  const folder = await existingFolder(to.path);
+  const { bavail, bsize } = await statfs(folder);
+  const needed = await sizeOf(source, from);
+  if (bavail * bsize < needed)
+    throw refused(
+      `${folder} has ${bytes(bavail * bsize)} left, and the old database has ${bytes(needed)}. Make room, or name a path on another disk`,
+    );
+}
+
+/** In bytes. */
+async function sizeOf(source: Reader, address: DatabaseAddress): Promise<number> {
+  if (address.driver === 'sqlite') {
+    const sizes = await Promise.all(
+      ['', '-wal'].map((end) =>
+        stat(address.path + end).then(
+          ({ size }) => size,
+          () => 0,
+        ),
+      ),
+    );
+    return sizes.reduce((sum, size) => sum + size, 0);
+  }
+  const sql =
+    address.driver === 'postgres'
+      ? 'SELECT pg_database_size(current_database()) AS size'
+      : 'SELECT SUM(data_length + index_length) AS size FROM information_schema.tables WHERE table_schema = DATABASE()';
+  const [row] = await source.select<{ size: number | null }>(sql);
+  return row?.size ?? 0;
+}
+
+/** Changes whenever a daemon uses the database. */
+async function fingerprintOf(source: Reader): Promise<string> {
+  const parts = await Promise.all([
+    source.select('SELECT seq FROM change_seq'),
+    source.select('SELECT id, seq, expired_at FROM instances ORDER BY id'),
+    source.select('SELECT COUNT(*) AS flushes, SUM(seq) AS seq, MAX(flushed_at) AS at FROM usage_flushes'),
+  ]);
+  return JSON.stringify(parts);
+}
+
+async function countOf(on: Reader, { name }: CopiedTable): Promise<number> {
+  const [row] = await on.select<{ count: number }>(`SELECT COUNT(*) AS count FROM ${name}`);
+  return row?.count ?? 0;
+}
+
+async function countsOf(source: Reader): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  for (const table of COPIED_TABLES) counts.set(table.name, await countOf(source, table));
+  return counts;
+}
+
+// ---- what differs between databases
+
+function conversionsFor(source: Reader, target: Reader, boxes: Boxes): ReadonlyMap<string, Conversion> {
+  const prefix = `${hostname()}:`;
+  const isServer = { source: source.dialect.name !== 'sqlite', target: target.dialect.name !== 'sqlite' };
+  return new Map<string, Conversion>([
+    [
+      // In a shared database, a chain begins with the name of its machine.
+      ANCHORS.name,
+      (row) => {
+        const chain = String(row.chain);
+        if (isServer.source === isServer.target) return row;
+        if (isServer.target) return { ...row, chain: `${prefix}${chain}` };
+        return { ...row, chain: chain.startsWith(prefix) ? chain.slice(prefix.length) : chain };
+      },
+    ],
+    [
+      PROJECTS.name,
+      (row) => {
+        if (row.api_key_id === boxes.target.keyId) return row;
+        const place = upstreamKeyContext(String(row.id));
+        const secret = boxes.source.open({ text: String(row.api_key), keyId: String(row.api_key_id) }, place);
+        const { text, keyId } = boxes.target.seal(secret, place);
+        return { ...row, api_key: text, api_key_id: keyId };
+      },
+    ],
+  ]);
+}
+
+// ---- what never changes again
+
+/** Records are only added. */
+const RECORDS = AUDIT as unknown as CopiedTable;
+const HOURS = USAGE_HOURLY as unknown as CopiedTable;
+const DAY_MS = 24 * HOUR_MS;
+
+async function prepare(options: CopyOptions): Promise<Pick<CopyReport, 'tables' | 'differing'>> {
+  await copyChangedPast(options);
+  const oldUntil = firstIdOf(Math.floor((Date.now() - OLD_AFTER_MS) / HOUR_MS) * HOUR_MS);
+  const tables: CopyReport['tables'] = [];
+  const differing: string[] = [];
+  for (const [table, before] of [[RECORDS, Number.MAX_SAFE_INTEGER] as const, [HOURS, oldUntil] as const]) {
+    const progress = await progressOf(options.target, table);
+    await copyTable(options, table, progress, before);
+    if (!(await checkTable(options, table, progress))) differing.push(table.name);
+    tables.push({ table: table.name, rows: progress.value.checked.count, digest: progress.value.checked.sums });
+  }
+  return { tables, differing };
+}
+
+/** Copies the days again of which an earlier `--prepare` has other usage: it was removed because it is old, or arrived late. */
+async function copyChangedPast(options: CopyOptions): Promise<void> {
+  const { source, target } = options;
+  const progress = await progressOf(target, HOURS);
+  const { after } = progress.value.copied;
+  if (after === null || progress.value.isCopied) return;
+  const last = String(after[0]);
+  const firsts = await Promise.all([source, target].map(firstHourIn));
+  for (let dayMs = Math.min(...firsts); dayMs <= hourOf(last); dayMs += DAY_MS) {
+    const end = firstIdOf(dayMs + DAY_MS);
+    // All IDs have the same length.
+    const span = { from: firstIdOf(dayMs), before: end > last ? `${last}0` : end };
+    const [now, then] = await Promise.all([usageIn(source, span), usageIn(target, span)]);
+    if (now !== then) await copyAgain(options, HOURS, progress, span);
+  }
+}
+
+/** IDs of usage rows begin with their hour. */
+const hourOf = (id: string) => parseInt(id.slice(0, 13).replace('-', ''), 16);
+
+async function firstHourIn(on: Reader): Promise<number> {
+  const [row] = await on.select<{ id: string | null }>('SELECT MIN(id) AS id FROM usage_hourly');
+  return row?.id == null ? Infinity : hourOf(row.id);
+}
+
+/** Whatever is added to a row adds requests. */
+async function usageIn(on: Reader, { from, before }: { from: string; before: string }): Promise<string> {
+  const rows = await on.select(
+    `SELECT COUNT(*) AS hours, ${on.dialect.limitedSum('requests', Number.MAX_SAFE_INTEGER)} AS requests
+     FROM usage_hourly WHERE id > $from AND id < $before`,
+    { from, before },
+  );
+  return JSON.stringify(rows);
+}

@@ -1,0 +1,475 @@
+/**
+ * Copies all tables to another database, in transactions of some rows each. How far a table has come is committed with its rows, so
+ * that a copy that was interrupted, in whichever way, continues after the last row that the other database has.
+ */
+import { hash } from 'node:crypto';
+import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
+import { exactNumber } from './numbers.js';
+import { insertWords, wordRowsOf } from './audit-words.js';
+import { type Cell, type Columns, number, text } from './columns.js';
+import type { Bind, Database, Reader, SqlTransaction } from './database.js';
+import { namesById } from './names.js';
+import { Table } from './table.js';
+import * as declared from './tables.js';
+
+/** What is copied of a table. */
+export interface CopiedTable {
+  readonly name: string;
+  readonly columns: Columns;
+  readonly key: readonly string[];
+}
+
+const TABLES = Object.values(declared).filter((it) => it instanceof Table) as unknown as CopiedTable[];
+
+/** All tables. Projects are first, because others refer to them. The word index of the audit records is made from these. */
+export const COPIED_TABLES: readonly CopiedTable[] = [
+  declared.PROJECTS,
+  ...TABLES.filter(({ name }) => name !== declared.PROJECTS.name),
+];
+/** These have a row from the beginning, which the copied one replaces. */
+export const SINGLE_ROWS: readonly string[] = [declared.CHANGE_SEQ.name, declared.PRICES_IN_FORCE.name];
+
+/** A row by the names of its columns. */
+export type CopiedRow = Record<string, Cell>;
+
+/** Where a table is copied to, row by row. */
+export type Conversion = (row: CopiedRow) => CopiedRow;
+
+/** Rows in any order, as their number and the sum of the digests of each. */
+export class RowsDigest {
+  count: number;
+  readonly #sums: Uint32Array;
+
+  constructor(count = 0, sums = '') {
+    this.count = count;
+    this.#sums = Uint32Array.from({ length: LANES }, (_, lane) =>
+      parseInt(sums.slice(8 * lane, 8 * lane + 8) || '0', 16),
+    );
+  }
+
+  add(row: CopiedRow): void {
+    this.#change(row, 1);
+  }
+
+  remove(row: CopiedRow): void {
+    this.#change(row, -1);
+  }
+
+  #change(row: CopiedRow, by: 1 | -1): void {
+    this.count += by;
+    const digest = hash('sha256', JSON.stringify(Object.values(row)), 'buffer');
+    for (const [lane, sum] of this.#sums.entries()) this.#sums[lane] = sum + by * digest.readUInt32LE(4 * lane);
+  }
+
+  /** In hex. */
+  get sums(): string {
+    return Array.from(this.#sums, (sum) => sum.toString(16).padStart(8, '0')).join('');
+  }
+}
+const LANES = 8;
+
+/** Some rows of a table, up to `after`: the key of the last one, in the order of the key; null before the first. */
+export interface Stretch {
+  after: readonly Cell[] | null;
+  count: number;
+  sums: string;
+}
+const NOTHING: Stretch = { after: null, count: 0, sums: '' };
+
+/** How far a table has come. */
+export interface TableProgress {
+  copied: Stretch;
+  /** What was read again from the other database. */
+  checked: Stretch;
+  isCopied: boolean;
+}
+
+const FIRST_PAGE = 100;
+const LARGEST_PAGE = 4_000;
+/** For tables with texts of any length. */
+const LARGEST_PAGE_OF_TEXTS = 1_000;
+/** In characters. */
+const PAGE_LENGTH = 1_000_000;
+const MAX_PARAMETERS = 20_000;
+
+/** What the servers say of a value that does not fit its column. */
+const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JSON)/i;
+
+/** A row cannot be stored in the other database. */
+export class RowRefused extends Error {
+  override name = 'RowRefused';
+}
+
+/** Another process has changed the progress. */
+export class CopiedByAnother extends Error {
+  override name = 'CopiedByAnother';
+}
+
+// ---- reading
+
+/** Rows of a table in the order of its key, in pages of about the same length. */
+class Pages {
+  readonly #on: Reader;
+  readonly #table: CopiedTable;
+  readonly #columns: readonly Columns[string][];
+  readonly #before: Cell | undefined;
+  #rows = FIRST_PAGE;
+  #next: Promise<CopiedRow[]>;
+
+  /** @param before only rows whose first column of the key is below this. */
+  constructor(on: Reader, table: CopiedTable, after: Stretch['after'], before?: Cell) {
+    this.#on = on;
+    this.#table = table;
+    this.#columns = Object.values(table.columns);
+    this.#before = before;
+    this.#next = this.#read(after);
+  }
+
+  /** @returns the next rows; none at the end. While they are used, the ones after them are read. */
+  async next(): Promise<CopiedRow[]> {
+    const rows = await this.#next;
+    const last = rows.at(-1);
+    if (!last) return rows;
+    const length = rows.reduce((sum, row) => sum + lengthOf(row), 0);
+    const most = hasLongTexts(this.#table) ? LARGEST_PAGE_OF_TEXTS : LARGEST_PAGE;
+    const fitting = Math.floor((rows.length * PAGE_LENGTH) / length);
+    this.#rows = Math.max(1, Math.min(most, 4 * this.#rows, fitting));
+    this.#next = this.#read(keyOf(this.#table, last));
+    this.#next.catch(() => undefined); // Thrown by the next call, unless there is none.
+    return rows;
+  }
+
+  /**
+   * Not with one comparison of the whole key, for which MySQL would read the table from its beginning: first the rows that have all but the last
+   * column of the key in common with the last row, then those with one less, and so on.
+   */
+  async #read(after: Stretch['after']): Promise<CopiedRow[]> {
+    const { name, key } = this.#table;
+    const names = this.#columns.map((column) => column.name);
+    const rows: CopiedRow[] = [];
+    for (let same = after ? key.length - 1 : 0; same >= 0 && rows.length < this.#rows; same--) {
+      const conditions = key.slice(0, same).map((column, at) => `${column} = $k${at}`);
+      if (after) conditions.push(`${key[same] ?? ''} > $k${same}`);
+      if (this.#before !== undefined) conditions.push(`${key[0] ?? ''} < $before`);
+      const bind: Bind = this.#before === undefined ? {} : { before: this.#before };
+      for (const [at, cell] of (after ?? []).slice(0, same + 1).entries()) bind[`k${at}`] = cell;
+      const found = await this.#on.select<CopiedRow>(
+        `SELECT ${names.join(', ')} FROM ${name} ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''}
+         ORDER BY ${key.slice(same).join(', ')} LIMIT ${this.#rows - rows.length}`,
+        bind,
+      );
+      for (const row of found) rows.push(this.#normal(row));
+    }
+    return rows;
+  }
+
+  /** The same on all databases. */
+  #normal(row: CopiedRow): CopiedRow {
+    const normal: CopiedRow = {};
+    for (const { name, type } of this.#columns) {
+      const cell = row[name] ?? null;
+      if (cell === null || type === 'text' || type === 'json') normal[name] = cell;
+      else if (type === 'flag') normal[name] = Boolean(cell);
+      else normal[name] = Number.isSafeInteger(cell) ? cell : exactNumber(String(cell));
+    }
+    return normal;
+  }
+}
+
+const keyOf = ({ key }: CopiedTable, row: CopiedRow): Cell[] => key.map((name) => row[name] ?? null);
+
+const hasLongTexts = ({ columns }: CopiedTable) => Object.values(columns).some(({ type }) => type === 'json');
+
+function lengthOf(row: CopiedRow): number {
+  let length = 0;
+  for (const name in row) {
+    const cell = row[name];
+    length += typeof cell === 'string' ? cell.length : 8;
+  }
+  return length;
+}
+
+// ---- writing
+
+const TYPES_OF_POSTGRES = { text: 'text', json: 'text', number: 'bigint', flag: 'boolean' } as const;
+const MYSQL_TEXT = 'LONGTEXT CHARACTER SET utf8mb4';
+const TYPES_OF_MYSQL = { text: MYSQL_TEXT, json: MYSQL_TEXT, number: 'BIGINT', flag: 'TINYINT' } as const;
+
+/**
+ * Inserts rows, in as many statements as the database needs. Servers get all rows as one value, which takes a tenth of the time of a value
+ * for each cell.
+ */
+async function insertRows(tx: SqlTransaction, table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
+  const columns = Object.values(table.columns);
+  const names = columns.map(({ name }) => name);
+  const into = `INSERT INTO ${table.name} (${names.join(', ')})`;
+  const most = tx.dialect.name === 'sqlite' ? Math.max(1, Math.floor(MAX_PARAMETERS / columns.length)) : rows.length;
+  for (const some of portions(rows, most)) {
+    if (tx.dialect.name === 'sqlite') {
+      await insertCells(tx, `${into} VALUES`, names, some);
+      continue;
+    }
+    // The names are quoted, because some are words of SQL.
+    const from =
+      tx.dialect.name === 'postgres'
+        ? `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ name, type }) => `"${name}" ${TYPES_OF_POSTGRES[type]}`).join(', ')})`
+        : `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
+            .map(({ name, type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$.${name}' ERROR ON ERROR`)
+            .join(', ')})) AS r`;
+    const read = names.map((name, at) => (tx.dialect.name === 'postgres' ? `r."${name}"` : `r.c${at}`));
+    await tx.execute(`${into} SELECT ${read.join(', ')} FROM ${from}`, { rows: JSON.stringify(some) }, 'long');
+  }
+}
+
+async function insertCells(
+  tx: SqlTransaction,
+  into: string,
+  names: readonly string[],
+  rows: readonly CopiedRow[],
+): Promise<void> {
+  const bind: Bind = {};
+  const tuples = rows.map((row, at) => {
+    const places = names.map((name, of) => {
+      bind[`v${at}_${of}`] = row[name] ?? null;
+      return `$v${at}_${of}`;
+    });
+    return `(${places.join(', ')})`;
+  });
+  await tx.execute(`${into} ${tuples.join(', ')}`, bind);
+}
+
+/** Parts of up to `most` rows, and of about the length of a page, which every server accepts in one statement. */
+function* portions(rows: readonly CopiedRow[], most: number): Generator<CopiedRow[]> {
+  let part: CopiedRow[] = [];
+  let length = 0;
+  for (const row of rows) {
+    const more = lengthOf(row);
+    if (part.length > 0 && (part.length >= most || length + more > PAGE_LENGTH)) {
+      yield part;
+      part = [];
+      length = 0;
+    }
+    part.push(row);
+    length += more;
+  }
+  if (part.length > 0) yield part;
+}
+
+/** @throws {RowRefused} for a text that PostgreSQL cannot store. */
+function refuseNulCharacters(table: CopiedTable, rows: readonly CopiedRow[]): void {
+  for (const row of rows) {
+    for (const [name, cell] of Object.entries(row)) {
+      if (typeof cell === 'string' && cell.includes('\0'))
+        throw new RowRefused(
+          `${table.name}: the column ${name} of the row ${keyOf(table, row).join(', ')} contains a NUL character, which PostgreSQL cannot store`,
+        );
+    }
+  }
+}
+
+// ---- progress
+
+/** The table of the other database that says how far the copy is. It exists only until the copy is complete. */
+export const PROGRESS_TABLE = 'copy_progress';
+export const PROGRESS_COLUMNS = 'name VARCHAR(64) NOT NULL PRIMARY KEY, version BIGINT NOT NULL, state TEXT NOT NULL';
+
+/** A value in the progress table. Two processes cannot both change it. */
+export class ProgressEntry<T> {
+  readonly #target: Database;
+  readonly #name: string;
+  #version: number;
+  value: T;
+
+  private constructor(target: Database, name: string, version: number, value: T) {
+    this.#target = target;
+    this.#name = name;
+    this.#version = version;
+    this.value = value;
+  }
+
+  /** Whether nothing was stored yet. */
+  get isNew(): boolean {
+    return this.#version === 0;
+  }
+
+  static async open<T>(target: Database, name: string, first: T): Promise<ProgressEntry<T>> {
+    const [row] = await target.select<{ version: number; state: string }>(
+      `SELECT version, state FROM ${PROGRESS_TABLE} WHERE name = $name`,
+      { name },
+    );
+    return new ProgressEntry(target, name, row?.version ?? 0, row ? (JSON.parse(row.state) as T) : first);
+  }
+
+  /** Changes the value in one transaction with `work`. */
+  async set(value: T, work: (tx: SqlTransaction) => Promise<void> = () => Promise.resolve()): Promise<void> {
+    const version = this.#version;
+    const bind = { name: this.#name, version, next: version + 1, state: JSON.stringify(value) };
+    await this.#target.transact(async (tx) => {
+      const changed = await tx.execute(
+        version === 0
+          ? `INSERT INTO ${PROGRESS_TABLE} (name, version, state) VALUES ($name, $next, $state)`
+          : `UPDATE ${PROGRESS_TABLE} SET version = $next, state = $state WHERE name = $name AND version = $version`,
+        bind,
+      );
+      if (changed !== 1) throw new CopiedByAnother('another process copies into the same database');
+      await work(tx);
+    });
+    this.#version = version + 1;
+    this.value = value;
+  }
+}
+
+export const progressOf = (target: Database, { name }: CopiedTable): Promise<ProgressEntry<TableProgress>> =>
+  ProgressEntry.open(target, name, { copied: NOTHING, checked: NOTHING, isCopied: false });
+
+// ---- copying and checking
+
+export interface CopyOptions {
+  source: Reader;
+  target: Database;
+  /** For some tables, by their names. */
+  conversions: ReadonlyMap<string, Conversion>;
+  /** Called with the rows of each page. @throws to end the copy after a page. */
+  onRows: (table: CopiedTable, rows: number, isCheck: boolean) => void;
+}
+
+/**
+ * Copies what is missing of a table.
+ *
+ * @param before only rows whose first column of the key is below this; the rest is left for another time.
+ */
+export async function copyTable(
+  { source, target, conversions, onRows }: CopyOptions,
+  table: CopiedTable,
+  progress: ProgressEntry<TableProgress>,
+  before?: Cell,
+): Promise<void> {
+  if (progress.value.isCopied) return;
+  const { after, count, sums } = progress.value.copied;
+  const convert = conversions.get(table.name) ?? ((row: CopiedRow) => row);
+  const digest = new RowsDigest(count, sums);
+  const pages = new Pages(source, table, after, before);
+  for (let isFirst = after === null; ; isFirst = false) {
+    const read = await pages.next();
+    const last = read.at(-1);
+    if (!last) break;
+    const rows = read.map(convert);
+    if (target.dialect.name === 'postgres') refuseNulCharacters(table, rows);
+    for (const row of rows) digest.add(row);
+    const words = table.name === declared.AUDIT.name ? await wordsOf(source, rows) : null;
+    const copied = { after: keyOf(table, last), count: digest.count, sums: digest.sums };
+    const isReplaced = isFirst && SINGLE_ROWS.includes(table.name);
+    await progress
+      .set({ ...progress.value, copied }, async (tx) => {
+        if (isReplaced) await tx.execute(`DELETE FROM ${table.name}`);
+        await insertRows(tx, table, rows);
+        await words?.(tx);
+      })
+      .catch((error: unknown) => {
+        if (error instanceof StoreUnavailable && UNFIT.test(error.message))
+          throw new RowRefused(`${table.name}: ${error.message}`, { cause: error });
+        if (!(error instanceof StoreConflict)) throw error;
+        throw new RowRefused(
+          `${table.name}: a row between ${rows
+            .slice(0, 1)
+            .map((row) => keyOf(table, row).join(', '))
+            .join(
+              '',
+            )} and ${copied.after.join(', ')} is the same as another one for the new database, for example because they differ only in spaces at their ends`,
+        );
+      });
+    onRows(table, rows.length, false);
+  }
+  if (before === undefined) await progress.set({ ...progress.value, isCopied: true });
+}
+
+const WORDS: CopiedTable = {
+  name: 'audit_words',
+  columns: { word: text('word'), seq: number('seq') },
+  key: ['word', 'seq'],
+};
+
+/** What makes the word index of audit records, which contains names that the records do not. */
+async function wordsOf(source: Reader, rows: readonly CopiedRow[]): Promise<(tx: SqlTransaction) => Promise<void>> {
+  const records = rows.map((row) => declared.RECORD.of(row as unknown as declared.RecordColumns));
+  const names = await namesById(
+    source,
+    records.flatMap(({ tokenId }) => tokenId ?? []),
+    records.flatMap(({ projectId }) => projectId ?? []),
+  );
+  const named = records.map((record) => ({
+    ...record,
+    tokenName: names.tokens.get(record.tokenId ?? '') ?? null,
+    projectName: names.projects.get(record.projectId ?? '') ?? null,
+  }));
+  return async (tx) => {
+    if (tx.dialect.name !== 'sqlite') await insertRows(tx, WORDS, named.flatMap(wordRowsOf));
+    else for (const record of named) await insertWords(tx, record);
+  };
+}
+
+/** Reads what was copied of a table again. @returns whether it is what the source had. */
+export async function checkTable(
+  { target, onRows }: CopyOptions,
+  table: CopiedTable,
+  progress: ProgressEntry<TableProgress>,
+): Promise<boolean> {
+  const { checked, copied } = progress.value;
+  const digest = new RowsDigest(checked.count, checked.sums);
+  let after = checked.after;
+  const pages = new Pages(target, table, after);
+  for (;;) {
+    const rows = await pages.next();
+    for (const row of rows) digest.add(row);
+    const last = rows.at(-1);
+    if (!last) break;
+    after = keyOf(table, last);
+    onRows(table, rows.length, true);
+  }
+  await progress.set({ ...progress.value, checked: { after, count: digest.count, sums: digest.sums } });
+  return digest.count === copied.count && digest.sums === new RowsDigest(copied.count, copied.sums).sums;
+}
+
+/**
+ * Replaces the copied rows between two keys by those that the source has now. Only for a table whose key is one text. @param from
+ * exclusive. @param before exclusive.
+ */
+export async function copyAgain(
+  { source, target }: CopyOptions,
+  table: CopiedTable,
+  progress: ProgressEntry<TableProgress>,
+  { from, before }: { from: string; before: string },
+): Promise<void> {
+  const { copied, checked } = progress.value;
+  const [key = ''] = table.key;
+  const [old, now] = [await rowsBetween(target, table, from, before), await rowsBetween(source, table, from, before)];
+  const wasChecked = (row: CopiedRow) => checked.after !== null && String(row[key]) <= String(checked.after[0]);
+  const changed = (stretch: Stretch, isIn: (row: CopiedRow) => boolean): Stretch => {
+    const digest = new RowsDigest(stretch.count, stretch.sums);
+    for (const row of old.filter(isIn)) digest.remove(row);
+    for (const row of now.filter(isIn)) digest.add(row);
+    return { after: stretch.after, count: digest.count, sums: digest.sums };
+  };
+  const next = { ...progress.value, copied: changed(copied, () => true), checked: changed(checked, wasChecked) };
+  await progress.set(next, async (tx) => {
+    const bind = { from, before };
+    await tx.execute(`DELETE FROM ${table.name} WHERE ${key} > $from AND ${key} < $before`, bind, 'long');
+    await insertRows(tx, table, now);
+    // What is checked must have been read from the target.
+    const digest = (rows: readonly CopiedRow[]) => rows.reduce((sum, row) => (sum.add(row), sum), new RowsDigest());
+    const written = digest(await rowsBetween(tx, table, from, before));
+    const wanted = digest(now);
+    if (written.count !== wanted.count || written.sums !== wanted.sums)
+      throw new RowRefused(`${table.name}: rows from ${from} on were not stored as they are`);
+  });
+}
+
+async function rowsBetween(on: Reader, table: CopiedTable, from: string, before: string): Promise<CopiedRow[]> {
+  const pages = new Pages(on, table, [from], before);
+  const rows: CopiedRow[] = [];
+  for (;;) {
+    const more = await pages.next();
+    if (more.length === 0) return rows;
+    for (const row of more) rows.push(row);
+  }
+}

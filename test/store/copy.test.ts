@@ -1,0 +1,379 @@
+/** `llmp migrate copy` between all databases: every kind of row, with odd values. */
+import { expect } from 'chai';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { SecretBox } from '../../daemon/store/secrets.js';
+import { openDatabase } from '../../daemon/store/databases.js';
+import { firstIdOf, HOUR_MS } from '../../daemon/core/usage.js';
+import type { Cell } from '../../daemon/store/sql/columns.js';
+import { COPIED_TABLES, type CopiedRow, type CopiedTable } from '../../daemon/store/sql/copying.js';
+import type { Bind, Database } from '../../daemon/store/sql/database.js';
+import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
+import { SqlRecords } from '../../daemon/store/sql/records.js';
+import { upstreamKeyContext } from '../../daemon/store/sql/projects.js';
+import { databaseAddress } from '../../config/database-url.js';
+import { realClock } from '../../daemon/process/clock.js';
+import { readVersion } from '../../config/version.js';
+import { Migrator } from '../../migrations/migrator.js';
+import { llmp, type Situation } from '../cli/captured.js';
+import { canary, canaryEncryptionKey } from '../support/canaries.js';
+import { startDaemon, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { startProvider } from '../support/provider.js';
+import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
+
+const KEY = canaryEncryptionKey();
+const OTHER_KEY = canaryEncryptionKey();
+const boxOf = (key: string) => new SecretBox(Buffer.from(key, 'base64'));
+const UPSTREAM = canary('upstream');
+const ROWS = 7;
+
+/** A database as the settings and `--to` name it. */
+class Place {
+  readonly url: string;
+
+  constructor(url: string) {
+    this.url = url;
+  }
+
+  get isServer(): boolean {
+    return this.url.includes('://');
+  }
+
+  get env(): Record<string, string> {
+    const [driver = ''] = this.url.split(':');
+    return { DATABASE_URL: this.url, DB_DRIVER: this.isServer ? driver : 'sqlite', ENCRYPTION_KEY: KEY };
+  }
+
+  async use<T>(work: (database: Database) => Promise<T>): Promise<T> {
+    const database = openDatabase({ database: databaseAddress.parse(this.url)! }, realClock);
+    try {
+      return await work(database);
+    } finally {
+      await database.close();
+    }
+  }
+}
+
+const newFile = () => new Place(join(temporaryFolder(), 'llmp.db'));
+const newPlace = async (kind: 'sqlite' | ServerKind) =>
+  kind === 'sqlite' ? newFile() : new Place(await (await DatabaseServer.shared(kind)).newDatabase());
+
+const copyTo = (from: Place, to: Place, more = '', situation: Situation = {}) =>
+  llmp(['migrate', 'copy', '--to', to.url, '-o', 'json', ...more.split(' ').filter(Boolean)], {
+    ...situation,
+    env: { ...from.env, ...situation.env },
+  });
+
+/** Texts that a database, a driver or JSON could change. */
+const ODD = ['', `'"\\`, '$1 $name ? %s :x', '😀🏳️‍🌈', 'ä', '\t\r\n', ' \u2028 null', '{"a":[1]}'];
+
+interface SchemaColumn {
+  type: string;
+  allowNull: boolean;
+}
+
+function cellFor(table: CopiedTable, name: string, { type, allowNull }: SchemaColumn, row: number): Cell {
+  const column = Object.values(table.columns).find((it) => it.name === name)!;
+  if (name === 'project_id' && ['tokens', 'trusts'].includes(table.name)) return `id ${row} 😀`;
+  if (allowNull && row % 3 === 0) return null;
+  switch (column.type) {
+    case 'flag':
+      return row % 2 === 0;
+    case 'number':
+      if (name === 'id') return 1;
+      if (name === 'recorded_at') return 2 ** 42 - row; // The word index of SQLite has room for times until 2109.
+      if (table.key.includes(name) || name === 'seq') return row + 1;
+      if (type === 'INTEGER') return [0, 1, 2 ** 31 - 1][row % 3]!;
+      return [0, 1, Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER, 2 ** 31, 2 ** 45 + 1][row % 6]!;
+    case 'json':
+      return JSON.stringify({ odd: ODD, row, long: '😀'.repeat(row === 1 ? 12_000 : 1) });
+    case 'text': {
+      const length = Number(/\((\d+)\)/.exec(type)?.[1] ?? 1_000);
+      const isKey = table.key.includes(name) || ['digest', 'name'].includes(name);
+      if (name === 'id') return `id ${row} 😀`;
+      const text = isKey ? `${row}${ODD[row % ODD.length]}` : row === 1 ? '😀'.repeat(length) : ODD[row % ODD.length]!;
+      return Array.from(text).slice(0, length).join('');
+    }
+  }
+}
+
+/** Fills every table of a database that has none. */
+async function fill(place: Place, rows = ROWS): Promise<void> {
+  await place.use(async (database) => {
+    await new Migrator(database, readVersion()).up();
+    const queries = (await database.loadSequelize()).getQueryInterface();
+    for (const table of COPIED_TABLES) {
+      const schema = (await queries.describeTable(table.name)) as unknown as Record<string, SchemaColumn>;
+      const isSingle = ['change_seq', 'prices_in_force'].includes(table.name);
+      await database.transact(async (tx) => {
+        if (isSingle) await tx.execute(`DELETE FROM ${table.name}`);
+        for (let row = 0; row < (isSingle ? 1 : rows); row++) {
+          const bind: Bind = {};
+          for (const [name, column] of Object.entries(schema)) bind[name] = cellFor(table, name, column, row);
+          if (table.name === 'projects') {
+            const { text, keyId } = boxOf(KEY).seal(UPSTREAM, upstreamKeyContext(String(bind.id)));
+            Object.assign(bind, { api_key: text, api_key_id: keyId });
+          }
+          if (table.name === 'instances') Object.assign(bind, { heartbeat_at: 1 });
+          const names = Object.keys(bind);
+          await tx.execute(
+            `INSERT INTO ${table.name} (${names.join(', ')}) VALUES (${names.map((name) => `$${name}`).join(', ')})`,
+            bind,
+          );
+        }
+      });
+    }
+  });
+}
+
+/** All rows of all tables, alike on all databases; without what a copy changes on purpose. */
+const contentOf = (place: Place): Promise<Record<string, CopiedRow[]>> =>
+  place.use(async (database) => {
+    const content: Record<string, CopiedRow[]> = {};
+    for (const { name, key, columns } of COPIED_TABLES) {
+      const rows = await database.select<CopiedRow>(`SELECT * FROM ${name} ORDER BY ${key.join(', ')}`);
+      content[name] = rows.map((row) => {
+        for (const column of Object.values(columns))
+          if (column.type === 'flag' && row[column.name] !== null) row[column.name] = Boolean(row[column.name]);
+        if (name === 'audit_anchors') row.chain = String(row.chain).replace(/^[\w.-]+:(?=\d)/, '');
+        return { ...row };
+      });
+    }
+    return content;
+  });
+
+const ROUTE = ['sqlite', 'postgres', 'mysql', 'sqlite', 'mysql', 'postgres', 'sqlite'] as const;
+const WITHOUT_SERVERS = WITHOUT.postgres || WITHOUT.mysql;
+
+describe('llmp migrate copy', function () {
+  this.timeout(120_000);
+
+  it(`copies every table as it is, in all six directions between three databases${WITHOUT_SERVERS}`, async function () {
+    if (WITHOUT_SERVERS) this.skip();
+    let from = await newPlace('sqlite');
+    await fill(from);
+    const content = await contentOf(from);
+    for (const kind of ROUTE.slice(1)) {
+      const to = await newPlace(kind);
+      const { exitCode, out, err } = await copyTo(from, to);
+      expect({ exitCode, err }, `to ${kind}`).to.deep.equal({ exitCode: 0, err: '' });
+      const { complete, tables } = JSON.parse(out) as { complete: boolean; tables: { table: string; rows: number }[] };
+      expect(complete).to.equal(true);
+      expect(Object.fromEntries(tables.map(({ table, rows }) => [table, rows]))).to.deep.equal(
+        Object.fromEntries(Object.entries(content).map(([name, rows]) => [name, rows.length])),
+      );
+      expect(await contentOf(to), `on ${kind}`).to.deep.equal(content);
+      await to.use(async (database) => {
+        const found = await new SqlRecords(database, boxOf(KEY)).auditRecords(
+          { text: 'odd' },
+          { limit: 100, after: null },
+        );
+        expect(found.rows.length, 'records found by a word').to.be.greaterThan(2);
+        expect((await new Migrator(database, readVersion()).up()).applied.map(({ name }) => name)).to.deep.equal([
+          '0001-first-schema',
+        ]);
+        expect((await new SqlAnchors(database).last('1' + ODD[1]!))?.line, 'the anchor of a chain').to.equal(2);
+      });
+      from = to;
+    }
+  });
+
+  it(`lets every client go on with what is left of its token, with another encryption key${WITHOUT.postgres}`, async function () {
+    if (WITHOUT.postgres) this.skip();
+    const provider = await startProvider();
+    const from = await startDaemon({ upstream: provider.url, env: { ENCRYPTION_KEY: KEY } });
+    const project = await from.createProject();
+    const token = await from.createToken(project.id, { max_requests: 10 });
+    for (let n = 0; n < 5; n++) expect((await from.call(token.token)).status).to.equal(200);
+    const old = new Place(from.databasePath);
+    const to = await newPlace('postgres');
+    const settingsFile = join(from.dir, 'new.env');
+    writeFileSync(
+      settingsFile,
+      `DB_DRIVER=postgres\nDATABASE_URL=${to.url}\nENCRYPTION_KEY_FILE=${join(from.dir, 'new.key')}\n`,
+      {
+        mode: 0o600,
+      },
+    );
+    writeFileSync(join(from.dir, 'new.key'), OTHER_KEY, { mode: 0o600 });
+    const copy = (more = '') =>
+      llmp(`migrate copy --to-env-file ${settingsFile} ${more}`.trim(), { env: { ...old.env, ENCRYPTION_KEY: KEY } });
+
+    const whileRunning = await copy();
+    expect(whileRunning.exitCode).to.equal(4);
+    expect(whileRunning.err).to.match(/in use by another llmp process. Stop the daemon/);
+    expect((await copy('--prepare')).exitCode, 'beforehand').to.equal(0);
+    await from.createToken(project.id, { name: 'issued since' });
+    expect((await copy('--prepare')).exitCode, 'once more').to.equal(0);
+    const early: unknown = await startDaemon({ env: { ...to.env, ENCRYPTION_KEY: OTHER_KEY } }).catch(
+      (error: unknown) => error,
+    );
+    expect((early as Error).message).to.include('a copy into this database is not complete');
+    await from.stop();
+    const { exitCode, err } = await copy();
+    expect(exitCode, err).to.equal(0);
+
+    const files = { AUDIT_LOG_FILE: join(from.dir, 'audit.log') };
+    const verified = await llmp('audit verify', { env: { ...to.env, ENCRYPTION_KEY: OTHER_KEY, ...files } });
+    expect(verified.exitCode, verified.err).to.equal(0);
+    const next = await startDaemon({
+      upstream: provider.url,
+      dir: from.dir,
+      env: { ...to.env, ENCRYPTION_KEY: OTHER_KEY },
+    });
+    const statuses: number[] = [];
+    for (let n = 0; n < 6; n++) statuses.push((await next.call(token.token)).status);
+    expect(statuses).to.deep.equal([200, 200, 200, 200, 200, 429]);
+    expect(provider.received.map(({ headers }) => headers.authorization)).to.deep.equal(
+      Array.from({ length: 10 }, () => `Bearer ${UPSTREAM_KEY}`),
+    );
+    const found = await next.manage('GET', '/manage/audit?q=issued');
+    expect(found.body).to.have.lengthOf(1);
+    await next.stop();
+    await provider.stop();
+  });
+
+  it('copies late and removed usage again that was copied beforehand', async () => {
+    const from = newFile();
+    await fill(from);
+    const hourMs = Math.floor(Date.now() / HOUR_MS) * HOUR_MS;
+    const idAt = (days: number, n: number) => `${firstIdOf(hourMs - days * 24 * HOUR_MS)}8000-8000-00000000000${n}`;
+    const add = (id: string, requests: number) =>
+      from.use((database) =>
+        database.transact((tx) =>
+          tx.execute(
+            `INSERT INTO usage_hourly (id, hour_ms, token_id, project_id, outcome, code, model, requests)
+             VALUES ($id, 0, '', '', '', '', '', $requests) ON CONFLICT (id) DO UPDATE SET requests = requests + $requests`,
+            { id, requests },
+          ),
+        ),
+      );
+    await from.use((database) => database.transact((tx) => tx.execute('DELETE FROM usage_hourly')));
+    for (const days of [9, 8, 7, 3]) for (const n of [1, 2]) await add(idAt(days, n), 5);
+    const to = newFile();
+    expect((await copyTo(from, to, '--prepare')).exitCode).to.equal(0);
+    await add(idAt(7, 1), 1);
+    await add(idAt(3, 3), 1);
+    await add(idAt(0, 1), 1);
+    await from.use((database) =>
+      database.transact((tx) => tx.execute('DELETE FROM usage_hourly WHERE id < $id', { id: idAt(8, 2) })),
+    );
+    const { exitCode, err } = await copyTo(from, to);
+    expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
+    expect(await contentOf(to)).to.deep.equal(await contentOf(from));
+  });
+
+  it('continues after ^C, and only if nobody used the old database since', async () => {
+    const from = newFile();
+    await fill(from);
+    const to = newFile();
+    const interrupted = await copyTo(from, to, '', { interrupted: Promise.resolve() });
+    expect(interrupted.exitCode).to.equal(130);
+    expect(interrupted.err).to.include('--resume');
+    expect((await copyTo(from, to)).err).to.include('was interrupted. Continue it with --resume');
+    const useOld = (seq: number) =>
+      from.use((database) => database.transact((tx) => tx.execute('UPDATE change_seq SET seq = seq + $seq', { seq })));
+    await useOld(-1);
+    expect((await copyTo(from, to, '--resume')).err).to.include('was used since the copy was interrupted');
+    await useOld(1);
+    expect((await copyTo(from, to, '--resume')).exitCode).to.equal(0);
+    expect(await contentOf(to)).to.deep.equal(await contentOf(from));
+  });
+
+  it('exits with 9 and names the table that differs', async () => {
+    const from = newFile();
+    await fill(from);
+    const to = newFile();
+    await copyTo(from, to, '', { interrupted: Promise.resolve() });
+    await to.use((database) => database.transact((tx) => tx.execute("UPDATE projects SET api_key_hint = '?!'")));
+    const { exitCode, err, out } = await copyTo(from, to, '--resume -o csv');
+    expect({ exitCode, err }).to.deep.equal({
+      exitCode: 9,
+      err: 'llmp: the copy differs in projects. Do not use it: empty the new database, and copy again\n',
+    });
+    expect(out).to.match(/^projects,7,[0-9a-f]{64},false\r$/m);
+  });
+
+  describe('is refused before the first row', () => {
+    const cases: Record<
+      string,
+      [change: (from: Place) => Promise<Place | string> | Place | string, says: RegExp, exitCode?: number]
+    > = {
+      'for the same database': [(from) => from, /the one that DATABASE_URL names/],
+      'for what is no URL, without repeating it': [
+        () => 'postgres://llmp:canary-pw@@host/x',
+        /^(?!.*canary-pw).*--to is not the URL of a database/,
+        2,
+      ],
+      'if the new database has rows': [
+        async () => {
+          const other = newFile();
+          await fill(other, 1);
+          return other;
+        },
+        /is not empty: the table \w+ has rows/,
+      ],
+      'if the old database does not exist': [(from) => (rmSync(from.url), newFile()), /does not exist/],
+      'if the old schema is older': [
+        async (from) => {
+          await from.use((database) => database.transact((tx) => tx.execute('DELETE FROM schema_migrations')));
+          return newFile();
+        },
+        /older than this release: 0001-first-schema is missing. Apply it with: llmp migrate up --direct/,
+      ],
+      'if the old schema is newer': [
+        async (from) => {
+          await from.use((database) =>
+            database.transact((tx) => tx.execute("INSERT INTO schema_migrations VALUES ('0099-later', '0.0.1', 1)")),
+          );
+          return newFile();
+        },
+        /is newer than this release: it has 0099-later/,
+      ],
+      'if the new database cannot be reached': [() => 'postgres://llmp@127.0.0.1:9/llmp', /the new database: /, 69],
+      'without room': [() => '/proc/llmp.db', /has 0 B left, and the old database has/],
+      'with --resume, if there is nothing to continue': [() => `${newFile().url} --resume`, /no interrupted copy/],
+    };
+    for (const [when, [change, says, code = 4]] of Object.entries(cases)) {
+      it(when, async () => {
+        const from = newFile();
+        await fill(from, 1);
+        const to = await change(from);
+        const [url = '', ...more] = (typeof to === 'string' ? to : to.url).split(' ');
+        const { exitCode, err, out } = await copyTo(from, new Place(url), more.join(' '));
+        expect(err).to.match(says);
+        expect({ exitCode, out }).to.deep.equal({ exitCode: code, out: '' });
+      });
+    }
+
+    it(`while an instance uses a server${WITHOUT.postgres}`, async function () {
+      if (WITHOUT.postgres) this.skip();
+      const from = await newPlace('postgres');
+      await fill(from, 1);
+      await from.use((database) =>
+        database.transact((tx) =>
+          tx.execute('UPDATE instances SET heartbeat_at = $now, expired_at = 0', { now: Date.now() }),
+        ),
+      );
+      const { exitCode, err } = await copyTo(from, newFile());
+      expect(err).to.match(/a daemon used the old database \d+ s ago. Stop all daemons/);
+      expect(exitCode).to.equal(4);
+    });
+  });
+
+  it(`names a row that another kind of database cannot store${WITHOUT_SERVERS}`, async function () {
+    if (WITHOUT_SERVERS) this.skip();
+    const odd: [ServerKind, string, string, RegExp][] = [
+      ['postgres', 'name = $odd', 'a\0b', /the column name of the row id 0 😀 contains a NUL character/],
+      ['mysql', 'name = $odd || name', 'x'.repeat(101), /tokens: .*too long/],
+    ];
+    for (const [kind, change, text, says] of odd) {
+      const from = newFile();
+      await fill(from, 2);
+      await from.use((database) => database.transact((tx) => tx.execute(`UPDATE tokens SET ${change}`, { odd: text })));
+      const { exitCode, err } = await copyTo(from, await newPlace(kind));
+      expect(err).to.match(says);
+      expect(exitCode).to.equal(9);
+    }
+  });
+});
