@@ -79,7 +79,7 @@ const reworded = <O extends Options>(options: O, meaning: (of: string) => string
     Object.entries(options).map(([key, option]) => [key, { ...option, meaning: meaning(option.meaning) }]),
   ) as O;
 
-/** The most that a token may have which an operator issues. */
+/** The most that a token issued by an operator may have. */
 export const ceilingOptions = {
   maxDuration: value(
     '--max-duration <HOURS>',
@@ -94,7 +94,7 @@ export const ceilingOptions = {
   maxActive: value(
     '--max-active <COUNT>',
     countOrNone,
-    `most tokens of the operator that are active at the same time; ${NONE} removes the ceiling`,
+    `maximum number of tokens of the operator that are active at the same time; ${NONE} removes the ceiling`,
   ),
   ...reworded(policyOptions, (of) => `ceiling: ${of}`),
 };

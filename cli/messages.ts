@@ -100,7 +100,7 @@ export class Messages {
     });
   }
 
-  /** Shows on a terminal how far a long work is, in place of what it showed before. */
+  /** Shows on a terminal how far a long task is, in place of what it showed before. */
   progress(text: string): void {
     const { stderr } = this.#shell;
     if (!stderr.isTTY || this.#options.quiet) return;

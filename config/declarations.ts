@@ -168,7 +168,7 @@ const forwarding = {
   upstreamProxy: optional(
     'UPSTREAM_PROXY',
     proxyUrl,
-    'The HTTP proxy through which providers, and issuers of identities, are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Those on this machine are reached directly. HTTPS_PROXY and the like are not used.',
+    'The HTTP proxy through which providers, the identity provider and issuers of JWTs are reached, with CONNECT. It resolves their names, so that names are not checked for metadata addresses. Those on this machine are reached directly. HTTPS_PROXY and the like are not used.',
   ),
   upstreamProxyBypass: optional(
     'UPSTREAM_PROXY_BYPASS',
@@ -517,7 +517,7 @@ const people = {
     'OIDC_ROLES',
     fileOrNone,
     '',
-    'A JSON file that gives people their roles by the claims of the identity provider: see docs/operators.md. Another content ends all sessions of people. Empty for no file.',
+    'A JSON file that gives people their roles by the claims of the identity provider: see docs/operators.md. A change of its content ends all sessions of people. Empty for no file.',
     'isReloadable',
   ),
   publicUrl: optional(

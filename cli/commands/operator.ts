@@ -70,7 +70,7 @@ const create = command({
     const make = () => client.createOperator(body);
     if (out === undefined) await showSecret(await make(), SECRET, output);
     else await secretIntoFile(out, make, SECRET, output);
-    output.note('It stands wherever the management token may, for example in MANAGEMENT_TOKEN.');
+    output.note('Use it in place of the management token, for example in MANAGEMENT_TOKEN.');
     return EXIT.done;
   },
 });

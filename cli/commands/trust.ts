@@ -39,9 +39,9 @@ const terms = {
   maxActive: value(
     '--max-active <COUNT>',
     countOrNone,
-    `most of the tokens that are active at the same time; ${NONE}: no maximum`,
+    `maximum number of tokens that are active at the same time; ${NONE}: no maximum`,
   ),
-  perHour: value('--per-hour <COUNT>', countOrNone, `most tokens in an hour; ${NONE}: no maximum`),
+  perHour: value('--per-hour <COUNT>', countOrNone, `maximum number of tokens in an hour; ${NONE}: no maximum`),
   ...policyOptions,
 };
 

@@ -205,9 +205,9 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
   },
   operator: {
     description: [
-      'An operator is somebody, or a program, with a role in the management API. Its secret (`sk-op-` and 49 characters) stands wherever the management token may: in `MANAGEMENT_TOKEN`, in a context, and in the log-in form of the Admin UI. It is shown once, when the operator is created. Only the holder of the management token manages operators and trusts.',
-      'A change holds from the next request on, on all instances, and ends the sessions of the operator. Deactivating an operator also revokes the tokens that it has issued, in the same transaction, unless `--keep-tokens` is given. Operators are not deleted, because the audit log names them.',
-      'Ceilings are the most that a token may have which the operator issues. A token above a ceiling is refused, never issued with less; so is one that names no lifetime or cap if the default is above the ceiling.',
+      'An operator is somebody, or a program, with a role in the management API. Its secret (`sk-op-` and 49 characters) can be used in place of the management token: in `MANAGEMENT_TOKEN`, in a context, and in the log-in form of the Admin UI. It is shown once, when the operator is created. Only the holder of the management token manages operators and trusts.',
+      'A change takes effect with the next request, on all instances, and ends the sessions of the operator. Deactivating an operator also revokes the tokens that it has issued, in the same transaction, unless `--keep-tokens` is given. Operators are not deleted, because the audit log names them.',
+      'Ceilings are the most that a token issued by the operator may have. A token above a ceiling is refused, never issued with less; so is one that names no lifetime or cap if the default is above the ceiling.',
     ],
     sections: {
       ROLES: [

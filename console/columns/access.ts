@@ -84,7 +84,7 @@ export const OPERATOR_COLUMNS = columnsOf<WireOperator>()({
   },
   ceilings: {
     title: 'Ceilings',
-    what: 'the most that a token may have which it issues',
+    what: 'the most that a token it issues may have',
     rank: 7,
     width: [10, 60],
     cell: ({ ceilings }) => text(ceilingsShown(ceilings)),
@@ -164,7 +164,7 @@ export const TRUST_COLUMNS = columnsOf<WireTrust>()({
   },
   per_hour: {
     title: 'Per hour',
-    what: 'most tokens in an hour',
+    what: 'maximum number of tokens in an hour',
     rank: 4,
     width: 8,
     alignRight: true,

@@ -115,7 +115,7 @@ export function sessionGuard({ path, sessions, renderer, readForm, streams, offe
       }
     };
 
-  /** The session can end while the page is made: then the response is that to a request without one. */
+  /** The session can end while the page is made: then the response is the same as without a session. */
   async function unlessEnded(req: Request, res: Response, responded: Promise<void>): Promise<void> {
     try {
       await responded;

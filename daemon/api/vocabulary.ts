@@ -109,7 +109,7 @@ export const TOKEN_SORT_ORDERS: readonly TokenSortOrder[] = TOKEN_SORT_FIELDS.fl
 export const ROLES = ['viewer', 'auditor', 'issuer', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
-/** The most that a token may have which an operator or a person issues. What is absent has no ceiling. */
+/** The most that a token issued by an operator or a person may have. What is absent has no ceiling. */
 export interface Ceilings {
   /** Lifetime. */
   hours?: number | undefined;

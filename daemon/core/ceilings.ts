@@ -1,4 +1,4 @@
-/** Ceilings: the most that a token may have which an operator or a person issues. What is above one is refused, and never lowered. */
+/** Ceilings: the most that a token issued by an operator or a person may have. What is above one is refused, and never lowered. */
 import { MAX_NANO, nanoOf } from '../api/money.js';
 import {
   type Allow,

@@ -48,7 +48,7 @@ export const newOperatorForm = (projects: readonly WireProject[]): Dialog =>
       textField('Projects', { hint: 'empty: all', offers: projects.map(({ name }) => name), width: 40 }),
       textField('Expires in', { hint: 'empty: never; 90d', width: 10 }),
       {
-        ...toggleField('Ceilings', false, 'the most that a token may have which it issues'),
+        ...toggleField('Ceilings', false, 'the most that a token it issues may have'),
         onlyIf: { field: 'Role', among: ISSUING },
       },
       ...Object.values(NUMBERS).map(({ label, hint }): Field => ({

@@ -51,7 +51,7 @@ export function CeilingFields({ given }: { given: CeilingTexts }) {
       open={Object.entries(ceilingTexts(null)).some(([field, empty]) => given[field as keyof CeilingTexts] !== empty)}
     >
       <summary>Ceilings</summary>
-      <p className="hint">The most that a token may have which the operator issues. An empty field is no ceiling.</p>
+      <p className="hint">The most that a token issued by the operator may have. An empty field is no ceiling.</p>
       {NUMBER_FIELDS.map((field) => (
         <InputField
           key={field}

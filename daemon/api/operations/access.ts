@@ -68,7 +68,7 @@ export const access = {
     tag: 'Access',
     summary: 'Change an operator',
     description:
-      'Changes hold at once on all instances. With `is_active=false` it is deactivated, as by DELETE: the tokens that it has issued are revoked, unless `keep_tokens` is true.',
+      'Changes take effect at once on all instances. With `is_active=false` it is deactivated, as by DELETE: the tokens that it has issued are revoked, unless `keep_tokens` is true.',
     query: schemas.keepTokensQuery,
     body: schemas.operatorPatch,
     response: schemas.operator,
@@ -141,7 +141,7 @@ export const access = {
     permission: 'manage access',
     tag: 'Access',
     summary: 'Change a trust',
-    description: 'Changes hold for the next exchange. Tokens that exist keep their terms.',
+    description: 'Changes apply to the next exchange. Tokens that exist keep their terms.',
     body: schemas.trustPatch,
     response: schemas.trust,
     version: trustVersion,

@@ -35,7 +35,7 @@ export const ceilings = z
     requests: about(wholeNumber(1, MAX_CAP), 'Largest cap of a token. A token without a cap is beyond it.').optional(),
     active_tokens: about(
       wholeNumber(1, MAX_CAP),
-      'Most tokens of the issuer that are active at the same time.',
+      'Maximum number of tokens of the issuer that are active at the same time.',
     ).optional(),
     ...allowed.shape,
     limits: about(
@@ -90,7 +90,7 @@ const operatorFields = {
     nullable(ceilings).describe(
       'an object with some of hours, requests, active_tokens, routes, models, limits and budget, or null',
     ),
-    'The most that a token may have which the operator issues. Null, the default: no ceilings.',
+    'The most that a token issued by the operator may have. Null, the default: no ceilings.',
   ).optional(),
 };
 
@@ -131,9 +131,7 @@ export const operator = z
       'The projects that the operator may see; null: all of them.',
     ),
     expires_at: nullable(timestamp('When the secret ends by itself; null: never.')),
-    ceilings: nullable(ceilings).describe(
-      'The most that a token may have which the operator issues; null: no ceilings.',
-    ),
+    ceilings: nullable(ceilings).describe('The most that a token issued by the operator may have; null: no ceilings.'),
     is_active: boolean('False once the operator is deactivated.'),
     obfuscated: string('The secret, mostly masked.'),
     created_at: timestamp('Creation time.'),
@@ -159,7 +157,7 @@ export const operatorExample: z.input<typeof operator> = {
 export const operatorCreated = operator
   .extend({
     secret: string(
-      'The secret, `sk-op-…`, which stands wherever the management token may. Only this response contains it.',
+      'The secret, `sk-op-…`, which can be used in place of the management token. Only this response contains it.',
     ),
   })
   .describe('A new operator with its secret.');
@@ -197,9 +195,12 @@ const trustFields = {
   ).optional(),
   max_active: about(
     nullable(wholeNumber(1, MAX_CAP)),
-    'Most of the tokens that are active at the same time. Null: no maximum.',
+    'Maximum number of tokens that are active at the same time. Null: no maximum.',
   ).optional(),
-  per_hour: about(nullable(wholeNumber(1, MAX_CAP)), 'Most tokens in an hour. Null: no maximum.').optional(),
+  per_hour: about(
+    nullable(wholeNumber(1, MAX_CAP)),
+    'Maximum number of tokens in an hour. Null: no maximum.',
+  ).optional(),
   ...policyFields('the tokens'),
 };
 
@@ -240,8 +241,8 @@ export const trust = z
     duration_minutes: count('Lifetime of the tokens, in minutes.'),
     max_requests: count('Cap of the tokens; 0: none.'),
     ...policies('the tokens'),
-    max_active: nullable(count('Most of the tokens that are active at the same time; null: no maximum.')),
-    per_hour: nullable(count('Most tokens in an hour; null: no maximum.')),
+    max_active: nullable(count('Maximum number of tokens that are active at the same time; null: no maximum.')),
+    per_hour: nullable(count('Maximum number of tokens in an hour; null: no maximum.')),
     is_active: boolean('Whether JWTs are exchanged.'),
     created_at: timestamp('Creation time.'),
     updated_at: timestamp('Time of the last change.'),
@@ -278,7 +279,7 @@ export const login = z
 export const webLogin = z
   .strictObject({
     url: string('Where the browser goes.'),
-    state: string('Sealed; for the end of the log-in. It belongs into a cookie.'),
+    state: string('Sealed; for the end of the log-in. It belongs in a cookie.'),
   })
   .describe('A log-in of a browser that has begun.');
 
@@ -320,7 +321,7 @@ export const deviceLoginFinish = z
 export const sessionCreated = session
   .extend({
     secret: string(
-      'The secret, `sk-ss-…`, which stands wherever the management token may until the session ends. Only this response contains it.',
+      'The secret, `sk-ss-…`, which can be used in place of the management token until the session ends. Only this response contains it.',
     ),
   })
   .describe('A new session with its secret.');

@@ -7,7 +7,7 @@ export const PROBLEM_CODES = {
   malformed_request: 'The request is not valid HTTP.',
   project_inactive: 'The project is inactive, so no tokens can be created for it.',
   management_token_refused:
-    'The management token is missing or wrong, or the operator whose secret stands in its place is deactivated or has expired.',
+    'The management token is missing or wrong, or the operator whose secret was sent is deactivated or has expired.',
   session_ended:
     'The session has ended: after 8 hours, by a log-out, or by a change of what its user may do. Log in again.',
   log_in_refused: 'The user did not enter the correct management token or the secret of an operator, or has no role.',

@@ -6,7 +6,7 @@ export const sessionCreate = z
   .strictObject({
     token: about(
       z.string().min(1).max(1000).describe('the management token or the secret of an operator, as the user entered it'),
-      'What the user entered in the login form: the management token, or the secret of an operator.',
+      'What the user entered in the log-in form: the management token, or the secret of an operator.',
     ),
   })
   .describe('A new session.');

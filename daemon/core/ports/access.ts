@@ -1,4 +1,4 @@
-/** Storage for operators and sessions. Management requests are not frequent, so each reads what it needs: a change holds at once on all instances. */
+/** Storage for operators and sessions. Management requests are not frequent, so each reads what it needs: a change takes effect at once on all instances. */
 import type { AuditActor, Ceilings, FrontEnd, Role } from '../../api/vocabulary.js';
 import type { Revocation, Token } from '../token.js';
 import type { PageOf, PageRequest } from './common.js';

@@ -20,9 +20,9 @@ export interface Trust extends Policies {
   durationMinutes: number;
   /** Cap of the tokens; 0: none. */
   maxRequests: number;
-  /** Most tokens that are active at the same time; null: no maximum. */
+  /** Maximum number of tokens that are active at the same time; null: no maximum. */
   maxActive: number | null;
-  /** Most tokens in an hour; null: no maximum. */
+  /** Maximum number of tokens in an hour; null: no maximum. */
   perHour: number | null;
   isActive: boolean;
   createdAtMs: number;

@@ -68,9 +68,9 @@ export class IssuerKeys {
     try {
       return await this.#storeOf(source).find(header);
     } catch (error) {
-      if (error instanceof errors.JWKSNoMatchingKey) throw noSuchKey('the issuer has no key like that of the JWT');
+      if (error instanceof errors.JWKSNoMatchingKey) throw noSuchKey('no key of the issuer matches that of the JWT');
       if (error instanceof errors.JWKSMultipleMatchingKeys)
-        throw noSuchKey('the issuer has several keys like that of the JWT');
+        throw noSuchKey('several keys of the issuer match that of the JWT');
       if (!(error instanceof DocumentUnavailable)) throw error;
       const { message } = error;
       this.#failures.record('warn', 'cannot read the keys of an issuer', () => ({ ...source, why: message }), message);

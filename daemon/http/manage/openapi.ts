@@ -32,7 +32,7 @@ const ALWAYS: readonly RefusalKind[] = [
 
 const ABOUT = `The management API creates and changes projects and tokens of llmp, and shows their usage.
 
-Every request, except for the log-in of a command line, needs the management token: \`Authorization: Bearer …\`. In its place may stand the secret of an operator, \`sk-op-…\`, or of a
+Every request, except for the log-in of a command line, needs the management token: \`Authorization: Bearer …\`. The secret of an operator, \`sk-op-…\`, can take its place, or that of a
 session of the command line, \`sk-ss-…\`. They allow what their role allows, in their projects: other operations return 403 \`not_permitted\`, and
 what is not theirs 404. With the management token, \`X-Llmp-Session\` names a session whose user then makes the request. HEAD works like GET without a body, and OPTIONS returns 204 with
 \`Allow\`. An unsupported method returns 405 with \`Allow\`, an unknown path 404. Every error is a \`problem\`: \`error\` is for people,

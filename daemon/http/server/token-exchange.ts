@@ -113,7 +113,7 @@ const SUBJECT_TYPES = [`${TOKEN_TYPE}jwt`, `${TOKEN_TYPE}id_token`];
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
 async function formOf(req: IncomingMessage, res: ServerResponse, options: SmallBodyOptions): Promise<URLSearchParams> {
-  if (req.url !== TOKEN_EXCHANGE_PATH) throw invalid('parameters belong into the body, not into the URL');
+  if (req.url !== TOKEN_EXCHANGE_PATH) throw invalid('parameters belong in the body, not in the URL');
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = req.headers;
   if (!FORM_TYPE.test(type) || coding.toLowerCase() !== 'identity') {
     throw new Refusal(

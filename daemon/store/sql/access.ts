@@ -24,7 +24,7 @@ import {
   type TokenColumns,
 } from './tables.js';
 
-/** How exactly the last use of an operator is known: so often is it written at most. */
+/** How exactly the last use of an operator is known: it is written at most this often. */
 const USE_RESOLUTION_MS = 60_000;
 
 export class SqlAccess implements AccessStore {
