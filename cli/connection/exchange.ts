@@ -75,7 +75,7 @@ export async function jwtIn(
 
 function checkedJwt(given: string, from: string): string {
   if (/^[\w-]+\.[\w-]+\.[\w-]+$/.test(given)) return given;
-  throw usage(`there is no JWT in ${from}`, { why: 'a JWT has three parts, separated by points' });
+  throw usage(`there is no JWT in ${from}`, { why: 'a JWT has three parts, separated by dots' });
 }
 
 /** As GitHub documents it for OpenID Connect in cloud providers. @throws {Failure} */

@@ -34,7 +34,7 @@ const ABOUT = `The management API creates and changes projects and tokens of llm
 
 Every request, except for the log-in of a command line, needs the management token: \`Authorization: Bearer …\`. The secret of an operator, \`sk-op-…\`, can take its place, or that of a
 session of the command line, \`sk-ss-…\`. They allow what their role allows, in their projects: other operations return 403 \`not_permitted\`, and
-what is not theirs 404. With the management token, \`X-Llmp-Session\` names a session whose user then makes the request. HEAD works like GET without a body, and OPTIONS returns 204 with
+what is not theirs 404. With the management token, \`X-Llmp-Session\` makes a request on behalf of the user of a session. HEAD works like GET without a body, and OPTIONS returns 204 with
 \`Allow\`. An unsupported method returns 405 with \`Allow\`, an unknown path 404. Every error is a \`problem\`: \`error\` is for people,
 \`code\` is for programs. A request that cannot be parsed returns 400, 414, 501 or 505.
 
