@@ -58,7 +58,7 @@ export const runCommand = command({
     as: asOption,
     model: modelOption,
     baseUrl: baseUrlOption,
-    exchange: flag('--exchange', 'exchange the JWT of a job or pod for the token, whose terms a trust says'),
+    exchange: flag('--exchange', 'exchange the JWT of a job or pod for the token, with the terms of a trust'),
     ...jwtOptions,
     dryRun: flag('-n, --dry-run', 'show what would be set for the command, without issuing a token or running it'),
   },

@@ -16,9 +16,9 @@ const EXTENTS: Record<Extent, { shown: string; meaning: string }> = {
   own: {
     shown: 'own',
     meaning:
-      'What is its own: the tokens that it has issued, with their usage and costs; its projects, with figures of only these tokens; its session.',
+      'Only its own: the tokens that it has issued, with their usage and costs; its projects, with figures of only these tokens; its session.',
   },
-  projects: { shown: 'projects', meaning: 'Its projects, with all that belongs to them.' },
+  projects: { shown: 'projects', meaning: 'Only its projects, with all that belongs to them.' },
   instance: {
     shown: 'unlimited',
     meaning: 'Only without a list of projects, because it concerns all of them. Otherwise 403 `not_permitted`.',
@@ -54,7 +54,7 @@ export function rolesPage(): string {
     ),
     'An operator or a person of any role may be limited to some projects. In the tables below:',
     table(
-      ['Cell', 'What the role may do it with'],
+      ['Cell', 'Meaning'],
       [...Object.values(EXTENTS), NOTHING].map(({ shown, meaning }) => [shown, meaning]),
     ),
     'What is out of these limits does not exist for the caller: it is 404 like an unknown ID (`404`), or missing in lists, counts, sums, streams and exports (`left out`).',
