@@ -71,10 +71,10 @@ function checkList(
 }
 
 /** A token may name an escape in its own list of routes. What it starts then is not held by the other ceilings. */
-function checkEscapes({ routes, models, limits, budget }: Ceilings, allow: Allow | null): void {
-  if (routes !== undefined || (models === undefined && limits === undefined && budget === undefined)) return;
+function checkEscapes({ routes, requests, models, limits, budget }: Ceilings, allow: Allow | null): void {
+  if (routes !== undefined || [requests, models, limits, budget].every((ceiling) => ceiling === undefined)) return;
   const escape = allow?.routes?.find((entry) => !coversRoute(['all'], entry));
-  if (escape !== undefined) throw beyond('routes', `${escape} starts what your other ceilings do not hold`);
+  if (escape !== undefined) throw beyond('routes', `${escape} is an escape, so a ceiling of routes must name it`);
 }
 
 const coversModel = (list: readonly string[], entry: string) =>

@@ -125,8 +125,8 @@ export const roleFor = ({ rows }: RoleMapping, claims: Claims): RoleRow | null =
   rows.find(({ match }) => Object.entries(match).every(([claim, value]) => has(claims, claim, value))) ?? null;
 
 function has(claims: Claims, claim: string, value: string): boolean {
-  // Anybody may claim an address that nobody verified. Some providers write it as a text.
-  if (claim === 'email' && (claims.email_verified === false || claims.email_verified === 'false')) return false;
+  // Anybody may claim an address that nobody verified. Some providers write it as a text. Those that do not write it at all let people change it.
+  if (claim === 'email' && claims.email_verified !== true && claims.email_verified !== 'true') return false;
   const given: unknown = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
   return Array.isArray(given) ? given.includes(value) : given === value;
 }

@@ -36,6 +36,12 @@ describe('ceilings', () => {
       ],
     ],
     [
+      'routes',
+      { requests: 5 },
+      [{ max_requests: 5, allow: { routes: ['inference'] } }],
+      [[{ max_requests: 5, allow: { routes: ['* */evals*'] } }, '* */evals* is an escape']],
+    ],
+    [
       'requests',
       { requests: 100 },
       [{ max_requests: 100 }, { max_requests: 1 }],
@@ -81,7 +87,7 @@ describe('ceilings', () => {
       [
         [
           { allow: { models: ['gpt-5-mini'], routes: ['inference', 'POST /v1/batches'] } },
-          'POST /v1/batches starts what your other ceilings do not hold',
+          'POST /v1/batches is an escape, so a ceiling of routes must name it',
         ],
       ],
     ],

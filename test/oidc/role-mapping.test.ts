@@ -25,8 +25,9 @@ describe('OIDC_ROLES', () => {
       [{ groups: ['staff', 'platform'], department: 'sales' }, 'operator'],
       [{ groups: 'platform' }, 'operator'],
       [{ groups: ['platform-users'] }, null],
-      [{ email: 'ana@example.com' }, 'issuer'],
+      [{ email: 'ana@example.com' }, null],
       [{ email: 'ana@example.com', email_verified: true }, 'issuer'],
+      [{ email: 'ana@example.com', email_verified: 'true' }, 'issuer'],
       [{ email: 'ana@example.com', email_verified: false }, null],
       [{ email: 'ana@example.com', email_verified: 'false' }, null],
       [{ 'https://example.com/level': '1' }, 'viewer'],
@@ -35,7 +36,7 @@ describe('OIDC_ROLES', () => {
     ];
     for (const [claims, role] of cases) expect(roleOf(claims), JSON.stringify(claims)).to.equal(role);
     expect(roleFor(mapping, { groups: 'platform' })).to.deep.include({ projects: [PROJECT], ceilings: null });
-    expect(roleFor(mapping, { email: 'ana@example.com' })?.ceilings).to.deep.equal({
+    expect(roleFor(mapping, { email: 'ana@example.com', email_verified: true })?.ceilings).to.deep.equal({
       hours: 8,
       budget: { usd: '5', period: 'none', mode: 'soft' },
     });
