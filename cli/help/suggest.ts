@@ -38,11 +38,13 @@ export async function suggestedCommand(
   const meant = here.filter((word) => SYNONYMS[given]?.includes(word));
   if (meant.length > 0) return question(meant);
   const near = nearest(given, here);
-  if (near.length > 0) return question(near);
-  if (path.length > 0) return '';
+  if (path.length > 0) return near.length > 0 ? question(near) : '';
   const below = (await wholeTree()).commands.filter(({ path: { length } }) => length > 1);
-  const ends = new Set(nearest(given, [...new Set(below.map((it) => it.path.at(-1) ?? ''))]));
-  return question(below.filter((it) => ends.has(it.path.at(-1) ?? '')).map((it) => it.path.join(' ')));
+  const endingWith = (ends: readonly string[]) =>
+    below.filter((it) => ends.includes(it.path.at(-1) ?? '')).map((it) => it.path.join(' '));
+  const exact = endingWith([given]);
+  if (exact.length > 0 || near.length > 0) return question(exact.length > 0 ? exact : near);
+  return question(endingWith(nearest(given, [...new Set(below.map((it) => it.path.at(-1) ?? ''))])));
 }
 
 /**

@@ -170,7 +170,7 @@ describe('the command line', () => {
     it('that omits the second word lists the choices', async () => {
       const { exitCode, err } = await llmp('token');
       expect(exitCode).to.equal(2);
-      expect(err).to.contain('generate, print, list, get, update, revoke, reactivate, whois');
+      expect(err).to.contain('generate, exchange, print, list, get, update, revoke, reactivate, whois');
     });
 
     it('with one word too many is refused', async () => {
