@@ -198,6 +198,7 @@ const ATTEMPTS: readonly Attempt[] = [
   ['read the size of all of it', 'operator', () => list('cache'), FORBIDDEN],
   // Batches and records
   ['undo a hidden batch', 'operator', ({ hidden }) => undo(hidden.batchId), NOT_FOUND],
+  ['… from its middle', 'operator', ({ hidden }) => undo(hidden.batchId, { cursor: '1' }), NOT_FOUND],
   ['undo an own batch', 'issuer', ({ own }) => undo(own.batchId), FORBIDDEN],
   ['read a hidden record', 'auditor', ({ hidden }) => list(`audit/${hidden.recordId}`), NOT_FOUND],
   ['read the audit log', 'operator', ({ own }) => list(`audit?token_id=${own.token.id}`), FORBIDDEN],
@@ -217,7 +218,7 @@ const ATTEMPTS: readonly Attempt[] = [
 
 const revokeAll = (id: string): Request => ['POST', `/manage/projects/${id}/tokens/revoke`];
 const lookUp = (token: string): Request => ['POST', '/manage/tokens/lookup', { token }];
-const undo = (id: string): Request => ['POST', `/manage/batches/${id}/undo`, {}];
+const undo = (id: string, body = {}): Request => ['POST', `/manage/batches/${id}/undo`, body];
 
 describeOnDatabases('attempts to get out of scope', (scene) => {
   const targetsOf = (role: Role, isLimited = true): Targets => {
