@@ -136,6 +136,22 @@ describe('people log in', () => {
       expect((await logIn()).status).to.equal(201);
     });
 
+    it('not with an error in words that the browser chose', async () => {
+      const words = { server_error: 'server_error', you_are_hacked: 'an error' };
+      for (const [error, shown] of Object.entries(words)) {
+        const { url, state } = await begin();
+        const own = new URL(url).searchParams.get('state') ?? '';
+        const answer = await finish(
+          state,
+          `${REDIRECT_URI}?${new URLSearchParams({ error, state: own, iss: issuer.url }).toString()}`,
+        );
+        expect(problemOf(answer, 503, 'unavailable')).to.equal(
+          `the identity provider cannot be used: it responded with ${shown}`,
+        );
+      }
+      expect(daemon.logged.join()).not.to.include('you_are_hacked');
+    });
+
     it('not after they have denied it at the provider', async () => {
       issuer.consents = false;
       refusedWith(await logIn(), 'log-in refused: access was denied');
