@@ -69,7 +69,7 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     issued_by_name: { ...text(200), allowNull: true },
     obfuscated: text(16),
     revoked_at: { ...time, allowNull: true },
-    revoked_by: { ...text(100), allowNull: true }, // as reported by the front end
+    revoked_by: { ...text(300), allowNull: true }, // as reported by the front end, or the actor
     revoke_reason: { ...text(200), allowNull: true },
   });
   // One for each sort order of a list. The common ones also contain all columns that a token's state and the filters depend on, so

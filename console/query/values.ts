@@ -60,7 +60,7 @@ const ACTIONS: Record<AuditAction, string> = {
   'cache.purge': 'cached responses were purged',
   'migrations.up': 'the database was migrated',
   'prices.change': 'the prices in force have changed',
-  'management.denied': 'a wrong management token was used',
+  'management.denied': 'a wrong management token, or a change that a role does not allow',
   'admin.login': 'a log-in to the Admin UI',
   'admin.logout': 'a log-out of the Admin UI',
   'cli.login': 'a person logged in on the command line',

@@ -91,7 +91,7 @@ export class Batches {
     if (undo.batch === batch) throw new Refusal('invalid_request', 'an undo must not have the ID of the batch itself');
     const until = clock.monotonic() + MAX_UNDO_MS;
     const members = await orUnavailable(store.batchMembers(batch, after, MAX_UNDONE + 1));
-    if (after === 0 && !(await this.#hasOneInScope(batch, members, scope))) {
+    if (!(await this.#hasOneInScope(batch, after, members, scope))) {
       throw new Refusal('not_found', 'batch not found');
     }
     const result: BatchUndone = { batch: undo.batch, undone: [], skipped: [], next: null };
@@ -113,9 +113,11 @@ export class Batches {
     return result;
   }
 
-  async #hasOneInScope(batch: string, first: readonly BatchMember[], scope: UndoScope): Promise<boolean> {
-    if (first.some((member) => isMemberInScope(member, scope))) return true;
-    if (first.length <= MAX_UNDONE || scope.tokens.projects === null) return false;
+  /** @param next members after `after`, one more than are undone at once. */
+  async #hasOneInScope(batch: string, after: number, next: readonly BatchMember[], scope: UndoScope): Promise<boolean> {
+    if (next.some((member) => isMemberInScope(member, scope))) return true;
+    if (scope.tokens.projects === null) return after > 0; // All are in scope, and there may be none after that.
+    if (after === 0 && next.length <= MAX_UNDONE) return false;
     const [one] = await orUnavailable(this.#options.store.batchMembers(batch, 0, 1, scope.tokens.projects));
     return one !== undefined;
   }

@@ -207,6 +207,12 @@ export class Registry {
     await this.#audit.recordRefusal({ action, projectId, details }, caller, message);
   }
 
+  /** Records that the role of the caller does not allow a change. @param operation its method and path. @param id in the path; null if there is none. */
+  async recordNotPermitted(operation: string, id: string | null, { message }: Refusal, caller: Caller): Promise<void> {
+    const details = { operation, ...(id !== null && { id }) };
+    await this.#audit.recordRefusal({ action: 'management.denied', details }, caller, message);
+  }
+
   async project(id: string, scope: Scope): Promise<ShownProject> {
     const project = await this.projectBefore(id, scope);
     if (!project) throw projectNotFound();

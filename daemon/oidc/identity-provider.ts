@@ -242,6 +242,21 @@ const ABOUT_LOG_IN = new Set([
   'login_required',
 ]);
 
+/** The other errors of an authorization endpoint (RFC 6749, 4.1.2.1; OpenID Connect Core, 3.1.2.6). */
+const AT_AUTHORIZATION = new Set([
+  'invalid_request',
+  'invalid_request_object',
+  'invalid_request_uri',
+  'invalid_scope',
+  'registration_not_supported',
+  'request_not_supported',
+  'request_uri_not_supported',
+  'server_error',
+  'temporarily_unavailable',
+  'unauthorized_client',
+  'unsupported_response_type',
+]);
+
 const WORDS: Readonly<Record<string, string>> = {
   access_denied: 'access was denied',
   expired_token: 'the code has expired',
@@ -287,7 +302,9 @@ function whyUnusable(error: unknown): string {
     if (cause instanceof ProviderUnreachable) return cause.message;
   }
   if (error instanceof oidc.ResponseBodyError || error instanceof oidc.AuthorizationResponseError) {
-    const code = /^[a-z_]{1,40}$/.test(error.error) ? error.error : 'an error';
+    // A browser can come back with any text.
+    const isKnown = error instanceof oidc.ResponseBodyError || AT_AUTHORIZATION.has(error.error);
+    const code = isKnown && /^[a-z_]{1,40}$/.test(error.error) ? error.error : 'an error';
     return error.error === 'invalid_client' || error.error === 'unauthorized_client'
       ? `it refuses the client of llmp (${code}): compare OIDC_CLIENT_ID and OIDC_CLIENT_SECRET, and the grants of the client`
       : `it responded with ${code}`;

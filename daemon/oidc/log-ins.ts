@@ -35,6 +35,8 @@ const LOG_IN_MS = 10 * 60_000;
 /** Public requests of one address in a minute. A log-in of a command line polls for minutes, and a company may have one address. */
 const BEGINS_PER_MINUTE = 10;
 const POLLS_PER_MINUTE = 300;
+/** Of browsers that come back. Anybody can begin a log-in, and come back with invented codes, for which the provider would be asked. */
+const RETURNS_PER_MINUTE = 60;
 const SLOWER_SECONDS = 5;
 const MAX_REMEMBERED_CODES = 1_000;
 const MAX_SUBJECT_LENGTH = 255;
@@ -46,6 +48,7 @@ export class LogIns<Session> {
   readonly #audit: AuditWriter;
   readonly #begins: AddressLimit;
   readonly #polls: AddressLimit;
+  readonly #returns: AddressLimit;
   readonly #polled: PollTimes;
   #provider: Promise<IdentityProvider> | null = null;
 
@@ -56,6 +59,7 @@ export class LogIns<Session> {
     this.#audit = new AuditWriter(store, clock);
     this.#begins = new AddressLimit(clock, BEGINS_PER_MINUTE);
     this.#polls = new AddressLimit(clock, POLLS_PER_MINUTE);
+    this.#returns = new AddressLimit(clock, RETURNS_PER_MINUTE);
     this.#polled = new PollTimes(clock);
   }
 
@@ -70,10 +74,11 @@ export class LogIns<Session> {
     return { url, state: this.#steps.seal('web', checks, LOG_IN_MS) };
   }
 
-  /** @param query with which the browser came back. @throws {Refusal} `log_in_refused`, `unavailable` */
+  /** @param query with which the browser came back. @throws {Refusal} `log_in_refused`, `too_many_attempts`, `unavailable` */
   async finishWeb(state: string, query: string, caller: Caller): Promise<Session> {
     const checks = this.#steps.open('web', state) as LogInChecks | null;
     if (checks === null) throw refused('this log-in was not begun here, or took longer than ten minutes: begin again');
+    this.#returns.count(caller.clientIp);
     const cameBackTo = new URL(this.#options.redirectUri);
     cameBackTo.search = query;
     return this.#begin(await (await this.#idp()).claimsForCode(cameBackTo, checks), 'admin', caller);

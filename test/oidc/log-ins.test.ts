@@ -127,6 +127,31 @@ describe('people log in', () => {
       }
     });
 
+    it('sixty times a minute from an address, which may have invented the codes', async () => {
+      const { state } = await begin();
+      const invented = `${REDIRECT_URI}?code=x&state=x`;
+      for (let i = 0; i < 60; i++) problemOf(await finish(state, invented), 403, 'log_in_refused');
+      problemOf(await finish(state, invented), 429, 'too_many_attempts');
+      daemon.clock.advance(MINUTE_MS);
+      expect((await logIn()).status).to.equal(201);
+    });
+
+    it('not with an error in words that the browser chose', async () => {
+      const words = { server_error: 'server_error', you_are_hacked: 'an error' };
+      for (const [error, shown] of Object.entries(words)) {
+        const { url, state } = await begin();
+        const own = new URL(url).searchParams.get('state') ?? '';
+        const answer = await finish(
+          state,
+          `${REDIRECT_URI}?${new URLSearchParams({ error, state: own, iss: issuer.url }).toString()}`,
+        );
+        expect(problemOf(answer, 503, 'unavailable')).to.equal(
+          `the identity provider cannot be used: it responded with ${shown}`,
+        );
+      }
+      expect(daemon.logged.join()).not.to.include('you_are_hacked');
+    });
+
     it('not after they have denied it at the provider', async () => {
       issuer.consents = false;
       refusedWith(await logIn(), 'log-in refused: access was denied');
@@ -310,6 +335,7 @@ describe('people log in', () => {
       const before = issuer.requests.length;
       const refused = await beginDevice();
       problemOf(refused, 429, 'too_many_attempts');
+      problemOf(await beginDevice({ 'x-llmp-client-ip': '203.0.113.9' }), 429, 'too_many_attempts');
       expect(Number(refused.headers.get('retry-after'))).to.be.within(1, 60);
       await Promise.all(Array.from({ length: 300 }, () => finishDevice('forged')));
       problemOf(await finishDevice('forged'), 429, 'too_many_attempts');

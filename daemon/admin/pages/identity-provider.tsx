@@ -79,6 +79,8 @@ async function begunOr<T>(asked: Promise<T>): Promise<T> {
     if (status === 404) throw new Problem(404, NOT_LOGGED_IN, 'People cannot log in with an identity provider here.');
     if (code === 'invalid_request')
       throw new Problem(400, NOT_LOGGED_IN, 'The way back from the identity provider is not valid.');
+    if (code === 'too_many_attempts')
+      throw new Problem(429, NOT_LOGGED_IN, `${sentence(message)} Try again in a minute.`);
     if (code === 'unavailable') throw new Problem(503, NOT_LOGGED_IN, `${sentence(message)} Try again in a moment.`);
     throw error;
   }

@@ -50,6 +50,7 @@ export function authenticate(options: AuthenticationOptions): RequestHandler {
     const presented = bearerOf(authorization);
     let find: (() => Promise<Authority | null>) | null;
     if (presented !== null && isManagementToken(presented)) {
+      locals.isFromFrontEnd = true;
       find = sessionId === undefined ? null : () => lookUp(() => authorityOfSession(options, sessionId));
       locals.authority = (await find?.()) ?? null;
     } else {

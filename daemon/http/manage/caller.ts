@@ -15,20 +15,26 @@ export interface Locals {
   cors?: CorsFields;
   /** Who calls the management API; null: the holder of the management token. Absent on other paths, and without a credential. */
   authority?: Authority | null;
+  /** Whether the request has the management token, as front ends do: then it may speak for a user. */
+  isFromFrontEnd?: boolean;
   /** Whether the caller still has that authority, for responses that take long. Absent for the management token itself, which does not change. */
   hasStillAuthority?: () => Promise<boolean>;
 }
 
 const invalid = (message: string) => new Refusal('invalid_request', message);
 
-/** The caller, for the audit record. What it says of itself is not verified, but an operator or a person is named as such. */
+/**
+ * The caller, for the audit record. What it says of itself is not verified, but an operator or a person is named as such, and only a front
+ * end has users at other addresses: limits count by them.
+ */
 export function callerOf(req: Request, res: Response): Caller {
-  const { requestId, clientIp = null, authority } = res.locals as Locals;
+  const { requestId, clientIp = null, authority, isFromFrontEnd } = res.locals as Locals;
+  const reported = browserOf(req.get('x-llmp-client-ip'));
   return {
     actor: authority?.actor ?? actorOf(req.get('x-llmp-actor')),
     user: userOf(req.get('x-llmp-user')),
     requestId,
-    clientIp: browserOf(req.get('x-llmp-client-ip')) ?? clientIp,
+    clientIp: isFromFrontEnd && reported !== null ? reported : clientIp,
     reason: reasonOf(req.get('x-audit-reason')),
     batch: batchOf(req.get('x-audit-batch')),
     undoOf: null,

@@ -2,10 +2,11 @@
 import type { Request, Response, Router } from 'express';
 import * as z from 'zod';
 import { canSucceed, type Operation } from '../../api/operation.js';
+import type { Permission } from '../../api/permissions.js';
 import type { Caller } from '../../core/audit.js';
 import { type Authority, type Scope, scopeFor } from '../../core/authority.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
-import { managementTokenRefused } from '../../core/refusal.js';
+import { managementTokenRefused, Refusal } from '../../core/refusal.js';
 import { framingOf, hasBody } from '../request-head.js';
 import { callerOf, type Locals } from './caller.js';
 import { digestOf, matchCheck, versionOf } from './preconditions.js';
@@ -31,6 +32,8 @@ export interface OperationRequest<Op = unknown> {
   authority: Authority | null;
   /** What the request may concern. */
   scope: Scope;
+  /** The scope of another permission that a part of the operation needs. @throws {Refusal} `not_permitted`, which is recorded for a change. */
+  scopeOf: (permission: Permission) => Promise<Scope>;
   /**
    * Throws a refusal unless `If-Match` allows the state that a change begins with. The change calls it in its transaction, with what it
    * has read and locked there.
@@ -55,6 +58,8 @@ export type Handlers<Ops> = { [Name in keyof Ops]: Handler<Ops[Name]> };
 
 interface ServeOptions extends SmallBodyOptions {
   streams: EventStreams;
+  /** @param id in the path; not yet validated. */
+  recordNotPermitted: (operation: string, id: unknown, refusal: Refusal, caller: Caller) => Promise<void>;
 }
 
 /** Serves each operation at its method and path. */
@@ -103,7 +108,17 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
     // Without a credential; null is the holder of the management token.
     if (authenticated === undefined && operation.permission !== 'public') throw managementTokenRefused();
     const authority = authenticated ?? null;
-    const scope = scopeFor(authority, operation.permission);
+    const scopeOf = async (permission: Permission): Promise<Scope> => {
+      try {
+        return scopeFor(authority, permission);
+      } catch (error) {
+        if (method !== 'GET' && error instanceof Refusal) {
+          await options.recordNotPermitted(`${method} ${path}`, req.params.id, error, callerOf(req, res));
+        }
+        throw error;
+      }
+    };
+    const scope = await scopeOf(operation.permission);
     const query: unknown = parseQuery(operation.query ?? NOTHING, req, operation.aliases);
     // Without a body, the error message names the missing fields.
     const body = parseBody(operation.body ?? NOTHING, hasBody(framingOf(req)) ? await readJson(req, res, options) : {});
@@ -115,6 +130,7 @@ function handlerOf(operation: Operation, run: AnyHandler, options: ServeOptions)
       caller: callerOf(req, res),
       authority,
       scope,
+      scopeOf,
       expectMatch: version ? matchCheck(version, req.get('if-match')) : () => undefined,
       lastEventId,
       clientGone: () => abortedOnClose(res),

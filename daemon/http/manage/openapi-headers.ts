@@ -71,7 +71,7 @@ export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
   ),
   requestHeader(
     'X-Llmp-Client-IP',
-    'Address of the user of the user interface, for the audit record: an IPv4 or IPv6 address without a zone, such as 192.0.2.10 or 2001:db8::1.',
+    'Address of the user of the user interface, for the audit record: an IPv4 or IPv6 address without a zone, such as 192.0.2.10 or 2001:db8::1. Ignored without the management token.',
     { type: 'string', maxLength: 45, pattern: '^[0-9A-Fa-f:.]+$' },
   ),
 ]);

@@ -5,7 +5,7 @@ import { type Operations, operations } from '../../api/operations.js';
 import { ConcurrencyLimit } from '../../core/concurrency-limit.js';
 import type { AuditLog } from '../../core/audit-log.js';
 import type { CacheManager } from '../../core/cache/cache-manager.js';
-import { isEverything, scopeFor } from '../../core/authority.js';
+import { isEverything } from '../../core/authority.js';
 import type { Clock, EventBus, RecordStore, Scope } from '../../core/ports.js';
 import { orUnavailable, Refusal } from '../../core/refusal.js';
 import type { Registry } from '../../core/registry.js';
@@ -39,7 +39,7 @@ import { wireIncidents } from './wire-incidents.js';
 import { topQuery, wireTop } from './wire-top.js';
 import { usageQuery, wireUsageLine } from './wire-usage.js';
 import { authenticate, type AuthenticationOptions } from './authenticate.js';
-import { idOf, isId, notFound } from './ids.js';
+import { idIn, idOf, isId, notFound } from './ids.js';
 import { logInHandlers, type LogInOptions } from './log-ins.js';
 import { batchHandlers, type BatchOptions } from './batches.js';
 import { priceHandlers, type PriceOptions } from './prices.js';
@@ -113,7 +113,10 @@ export function manageRoutes(options: ManageOptions): Router {
     readSelf: ({ authority }) => Promise.resolve(wireSelf(authority)),
     describeApi: readDescription,
   };
-  serve(router, operations, bounded(handlers, options), options);
+  serve(router, operations, bounded(handlers, options), {
+    ...options,
+    recordNotPermitted: (operation, id, ...refused) => registry.recordNotPermitted(operation, idIn(id), ...refused),
+  });
   return router;
 }
 
@@ -201,7 +204,7 @@ function tokenHandlers(registry: Registry): Handlers<Pick<Operations, TokenOpera
       }
       // Who may revoke tokens may not do more with them: all else could lift what the token was issued with.
       const isRevocation = body.is_active === false && Object.keys(body).length === 1;
-      const scope = isRevocation ? request.scope : scopeFor(authority, 'change tokens');
+      const scope = isRevocation ? request.scope : await request.scopeOf('change tokens');
       return wireToken(await registry.updateToken(id, changes, caller, scope, expectMatch, authority));
     },
 

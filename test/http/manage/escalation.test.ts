@@ -198,6 +198,7 @@ const ATTEMPTS: readonly Attempt[] = [
   ['read the size of all of it', 'operator', () => list('cache'), FORBIDDEN],
   // Batches and records
   ['undo a hidden batch', 'operator', ({ hidden }) => undo(hidden.batchId), NOT_FOUND],
+  ['… from its middle', 'operator', ({ hidden }) => undo(hidden.batchId, { cursor: '1' }), NOT_FOUND],
   ['undo an own batch', 'issuer', ({ own }) => undo(own.batchId), FORBIDDEN],
   ['read a hidden record', 'auditor', ({ hidden }) => list(`audit/${hidden.recordId}`), NOT_FOUND],
   ['read the audit log', 'operator', ({ own }) => list(`audit?token_id=${own.token.id}`), FORBIDDEN],
@@ -217,7 +218,7 @@ const ATTEMPTS: readonly Attempt[] = [
 
 const revokeAll = (id: string): Request => ['POST', `/manage/projects/${id}/tokens/revoke`];
 const lookUp = (token: string): Request => ['POST', '/manage/tokens/lookup', { token }];
-const undo = (id: string): Request => ['POST', `/manage/batches/${id}/undo`, {}];
+const undo = (id: string, body = {}): Request => ['POST', `/manage/batches/${id}/undo`, body];
 
 describeOnDatabases('attempts to get out of scope', (scene) => {
   const targetsOf = (role: Role, isLimited = true): Targets => {
@@ -366,6 +367,50 @@ describeOnDatabases('attempts to get out of scope', (scene) => {
       user: 'somebody else',
       token_id: hidden.token.id,
     });
+  });
+
+  it('are recorded if the role does not allow the change, with the address of the connection', async () => {
+    const { by, own } = targetsOf('issuer');
+    const pretence = { 'x-llmp-client-ip': '203.0.113.9' };
+    const lastDenied = async () =>
+      (await bodyOf<WireAuditRecord[]>(scene.daemon.manage('GET', '/manage/audit?outcome=denied&limit=1')))[0];
+    const attempts: [Request, string, object][] = [
+      [
+        ['POST', '/manage/operators', { name: 'x', role: 'admin' }, pretence],
+        'POST /manage/operators',
+        { refused: 'not permitted: the role issuer may not manage access' },
+      ],
+      [
+        patch(own, { limits: null }, pretence),
+        'PATCH /manage/tokens/{id}',
+        { id: own.token.id, refused: 'not permitted: the role issuer may not change tokens' },
+      ],
+    ];
+    for (const [request, operation, details] of attempts) {
+      problemOf(await scene.ask(by.operator.secret, ...request), ...FORBIDDEN);
+      expect(await lastDenied()).to.deep.include({
+        action: 'management.denied',
+        actor: `operator:${by.operator.name}`,
+        client_ip: '127.0.0.1',
+        details: { operation, ...details },
+      });
+    }
+    const last = (await lastDenied())?.id;
+    problemOf(await scene.ask(by.operator.secret, 'GET', '/manage/operators'), ...FORBIDDEN);
+    expect((await lastDenied())?.id, 'reading is no change').to.equal(last);
+  });
+
+  it('are recorded under names of any length', async () => {
+    const issuer = await scene.operator('n'.repeat(100), 'issuer', null);
+    const { own } = targetsOf('issuer');
+    const issued = await bodyOf<{ id: string }>(
+      scene.ask(issuer.secret, ...issue({ project_id: own.project.id })),
+      201,
+    );
+    const revoked = await bodyOf(
+      scene.ask(issuer.secret, 'PATCH', `/manage/tokens/${issued.id}`, { is_active: false }),
+    );
+    expect(revoked).to.include({ state: 'revoked', revoked_by: `operator:${issuer.name}` });
   });
 
   it('end with the role: of the next request, of a session, and of open streams', async () => {

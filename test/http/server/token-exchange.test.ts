@@ -238,6 +238,8 @@ describe('POST /token/exchange', () => {
         ['not valid yet', { nbf: secondsFromNow(62) }],
         ['issued in the future', { iat: secondsFromNow(62) }],
         ['no issuer', { iss: undefined }],
+        ['an issuer with a character that PostgreSQL does not store', { iss: `${issuer.url}\u0000` }],
+        ['an issuer that no trust can have', { iss: `https://${'a'.repeat(500)}.example` }],
       ];
       for (const [what, claims] of cases) {
         const answer = await exchange(daemon, await jwt(claims));
