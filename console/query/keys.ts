@@ -25,7 +25,6 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
         model('a part of its name, since yesterday (UTC)'),
         { name: 'allows', what: 'a model that it may use, for example gpt-5*', values: spans(...models) },
         { name: 'limited', what: 'yes or no: whether it has limits', values: values.isLimited.completions },
-        { name: 'by', what: 'who has issued it, for example operator:ana', values: [] },
         { name: 'used', what: 'share of the cap, for example >90%', values: spans('>50%', '>90%', '<10%') },
         { name: 'budget', what: 'yes, no or its mode', values: values.budget.completions },
         {
@@ -38,6 +37,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
           what: 'share of its budget that is left, for example <20%',
           values: spans('<50%', '<20%', '<5%'),
         },
+        { name: 'by', what: 'who has issued it, for example operator:ana', values: [] },
       ];
     case 'projects':
       return [

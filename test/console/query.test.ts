@@ -408,11 +408,11 @@ describe('filter line', () => {
           'model:',
           'allows:',
           'limited:',
-          'by:',
           'used:',
           'budget:',
           'spent:',
           'left:',
+          'by:',
         ],
       ]);
       expect(inserts('ci ')[1]).to.include('state:');

@@ -67,7 +67,12 @@ describe(`metrics, events, usage and audit agree${WITHOUT_REDIS}`, function () {
     (await scene.midStream()).upstream.destroy();
     await eventually('the stream is truncated', () => daemon.ended.length === 7);
     provider.answer = undefined;
-    for (let n = 0; n < 3; n++) await scene.get(); // The first response is stored, and answers the others.
+    await scene.get();
+    await eventually('the response is stored', async () => {
+      const { entries } = (await daemon.manage('GET', '/manage/cache')).body as { entries: number };
+      return entries === 1;
+    });
+    for (let n = 0; n < 2; n++) await scene.get();
     for (const status of [500, 404, 401]) {
       provider.answer = (_req, res) => {
         json(res, status, {});
