@@ -40,7 +40,7 @@ import { upstreamKeyContext } from '../store/sql/projects.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
 import { openSqliteReader, SqliteDatabase } from '../store/sql/sqlite-database.js';
 import { checkEncoding } from '../store/sql/server-check.js';
-import { ANCHORS, AUDIT, PROJECTS, USAGE_HOURLY } from '../store/sql/tables.js';
+import { ANCHORS, AUDIT, PROJECTS, USAGE_HOURLY, USAGE_MINUTES, USAGE_SUMS } from '../store/sql/tables.js';
 import { requireSqlite } from '../store/sqlite-available.js';
 import { asOperatorError, refuseMissing } from './migrations.js';
 import { existingFolder } from './doctor-files.js';
@@ -465,7 +465,13 @@ async function countsOf(source: Reader): Promise<Map<string, number>> {
 function conversionsFor(source: Reader, target: Reader, boxes: Boxes): ReadonlyMap<string, Conversion> {
   const prefix = `${hostname()}:`;
   const isServer = { source: source.dialect.name !== 'sqlite', target: target.dialect.name !== 'sqlite' };
+  // For MySQL, texts that differ only in spaces at their ends are the same. Earlier releases did not remove these of models.
+  const ofModels: [string, Conversion][] =
+    target.dialect.name === 'mysql'
+      ? [USAGE_HOURLY, USAGE_MINUTES, USAGE_SUMS].map(({ name }) => [name, withVisibleEnd])
+      : [];
   return new Map<string, Conversion>([
+    ...ofModels,
     [
       // In a shared database, a chain begins with the name of its machine.
       ANCHORS.name,
@@ -488,6 +494,12 @@ function conversionsFor(source: Reader, target: Reader, boxes: Boxes): ReadonlyM
     ],
   ]);
 }
+
+/** With no-break spaces at the end of the model. */
+const withVisibleEnd: Conversion = (row) => {
+  const model = String(row.model);
+  return model.endsWith(' ') ? { ...row, model: model.replace(/ +$/, (end) => '\u00a0'.repeat(end.length)) } : row;
+};
 
 // ---- what never changes again
 

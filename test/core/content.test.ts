@@ -124,6 +124,7 @@ describe('the model and usage of a JSON response', () => {
     expect(ofJson({ model: 'x'.repeat(300) }).model).to.equal('x'.repeat(200));
     expect(ofJson({ model: 'a\u0000b\u001b[31m\u202ec\ud800' }).model).to.equal('ab[31mc');
     expect(ofJson({ model: 'modèle-✓' }).model).to.equal('modèle-✓');
+    expect(ofJson({ model: ' gpt-4o  ' }).model).to.equal(' gpt-4o');
     for (const model of ['', 7, null, {}, '\u0007', 'y'.repeat(100_000)])
       expect(ofJson({ model }).model).to.equal(null);
   });

@@ -361,6 +361,50 @@ describe('llmp migrate copy', function () {
     });
   });
 
+  it(`copies what a server would cut or take for the same${WITHOUT_SERVERS}`, async function () {
+    if (WITHOUT_SERVERS) this.skip();
+    const from = newFile();
+    await fill(from, 1);
+    const letters = 'x'.repeat(63);
+    await from.use((database) =>
+      database.transact(async (tx) => {
+        await tx.execute('UPDATE tokens SET name = $name', { name: `${letters}𠀀` });
+        await tx.execute('UPDATE audit SET token_id = (SELECT id FROM tokens)');
+        for (const model of ['gpt', 'gpt ', 'gpt  ']) {
+          await tx.execute(
+            `INSERT INTO usage_sums (kind, from_ms, project_id, token_id, model, requests) VALUES ('token_day', 1, 'p', 't', $model, 1)`,
+            { model },
+          );
+          await tx.execute(
+            `INSERT INTO usage_minutes (from_ms, token_id, project_id, model, requests) VALUES (1, 't', 'p', $model, 1)`,
+            { model },
+          );
+        }
+      }),
+    );
+    for (const kind of ['postgres', 'mysql'] as const) {
+      const to = await newPlace(kind);
+      const { exitCode, err } = await copyTo(from, to);
+      expect({ exitCode, err }, kind).to.deep.equal({ exitCode: 0, err: '' });
+      const end = kind === 'mysql' ? '\u00a0' : ' ';
+      for (const table of ['usage_sums', 'usage_minutes'])
+        expect(
+          (
+            await to.use((database) =>
+              database.select<{ model: string }>(`SELECT model FROM ${table} WHERE token_id = 't'`),
+            )
+          )
+            .map(({ model }) => model)
+            .sort(),
+          `${kind} ${table}`,
+        ).to.deep.equal(['gpt', `gpt${end}`, `gpt${end}${end}`]);
+      const found = await to.use((database) =>
+        new SqlRecords(database, boxOf(KEY)).auditRecords({ text: `${letters}𠀀` }, { limit: 10, after: null }),
+      );
+      expect(found.rows, kind).to.have.lengthOf(1);
+    }
+  });
+
   it(`names a row that another kind of database cannot store${WITHOUT_SERVERS}`, async function () {
     if (WITHOUT_SERVERS) this.skip();
     const odd: [ServerKind, string, string, RegExp][] = [

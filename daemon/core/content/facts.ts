@@ -19,7 +19,9 @@ export function maskedModelName(name: string | null, upstreamKey: string | null)
   if (name === null) return null;
   const masked = withoutSecret(upstreamKey, name);
   // Truncated last: a truncated key would not be recognised and masked.
-  return masked.length <= MAX_MODEL_LENGTH ? masked : Array.from(masked).slice(0, MAX_MODEL_LENGTH).join('');
+  const cut = masked.length <= MAX_MODEL_LENGTH ? masked : Array.from(masked).slice(0, MAX_MODEL_LENGTH).join('');
+  // Spaces at the end are no part of the name: MySQL would count both names as one, and other databases would not.
+  return cut.trimEnd() || null;
 }
 
 /** Of an error whose code has another form, or none. */

@@ -38,9 +38,12 @@ export async function insertWordsOf(tx: SqlTransaction, records: readonly Commit
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
 
+/** What is stored of a word. Not half of a character, which no database stores. */
+const beginningOf = (word: string): string => word.slice(0, MAX_WORD_LENGTH).replace(/[\ud800-\udbff]$/, '');
+
 /** The rows of a record in the table of other databases than SQLite. */
 export const wordRowsOf = (record: CommittedRecord): { word: string; seq: number }[] =>
-  Array.from(new Set(wordsIn(textOf(record)).map((word) => word.slice(0, MAX_WORD_LENGTH))), (word) => ({
+  Array.from(new Set(wordsIn(textOf(record)).map(beginningOf)), (word) => ({
     word,
     seq: record.seq,
   }));
@@ -61,7 +64,7 @@ async function insertRows(tx: SqlTransaction, records: readonly CommittedRecord[
 /** Without a full-text index: conditions that each word of the text is the beginning of a word in record `a`. */
 export function wordConditions(text: string): [string, Bind][] {
   return wordsIn(text).map((word, i) => {
-    const first = word.slice(0, MAX_WORD_LENGTH);
+    const first = beginningOf(word);
     return [
       `a.seq IN (SELECT w.seq FROM audit_words w WHERE w.word >= $first_${i} AND w.word < $last_${i})`,
       // Sorts after every word with this prefix.

@@ -435,14 +435,16 @@ export async function checkTable(
  * exclusive. @param before exclusive.
  */
 export async function copyAgain(
-  { source, target }: CopyOptions,
+  { source, target, conversions }: CopyOptions,
   table: CopiedTable,
   progress: ProgressEntry<TableProgress>,
   { from, before }: { from: string; before: string },
 ): Promise<void> {
   const { copied, checked } = progress.value;
   const [key = ''] = table.key;
-  const [old, now] = [await rowsBetween(target, table, from, before), await rowsBetween(source, table, from, before)];
+  const convert = conversions.get(table.name) ?? ((row: CopiedRow) => row);
+  const old = await rowsBetween(target, table, from, before);
+  const now = (await rowsBetween(source, table, from, before)).map(convert);
   const wasChecked = (row: CopiedRow) => checked.after !== null && String(row[key]) <= String(checked.after[0]);
   const changed = (stretch: Stretch, isIn: (row: CopiedRow) => boolean): Stretch => {
     const digest = new RowsDigest(stretch.count, stretch.sums);
