@@ -243,6 +243,11 @@ interface Restored {
   tokens_revoked: number | null;
   caps_loosened: number | null;
   records: number | null;
+  operators_changed: number | null;
+  trusts_changed: number | null;
+  projects_deactivated: number | null;
+  sessions_ended: number | null;
+  jwts_exchanged: number | null;
 }
 
 export const restoreView: View<Restored> = {
@@ -250,6 +255,7 @@ export const restoreView: View<Restored> = {
   fields: [
     ...(['path', 'taken_at', 'restored', 'kept', 'requests', 'cost_usd'] as const),
     ...(['tokens_issued', 'tokens_revoked', 'caps_loosened', 'records'] as const),
+    ...(['operators_changed', 'trusts_changed', 'projects_deactivated', 'sessions_ended', 'jwts_exchanged'] as const),
   ],
   columns: [],
 };

@@ -76,6 +76,11 @@ const restore = command({
             tokens_revoked: since?.tokensRevoked ?? null,
             caps_loosened: since?.capsLoosened ?? null,
             records: since?.records ?? null,
+            operators_changed: since?.operatorsChanged ?? null,
+            trusts_changed: since?.trustsChanged ?? null,
+            projects_deactivated: since?.projectsDeactivated ?? null,
+            sessions_ended: since?.sessionsEnded ?? null,
+            jwts_exchanged: since?.jwtsExchanged ?? null,
           },
           restoreView,
         );
@@ -86,7 +91,7 @@ const restore = command({
       }
       output.note(`Restored ${restoring.path}.${kept === null ? '' : ` The previous database is ${kept}.`}`);
       output.note(
-        'Before you start the daemon, move the audit files to another folder. Then run: llmp cache purge --all',
+        'Move the audit files to another folder, then start the daemon. When it runs, empty its cache: llmp cache purge --all',
       );
       return EXIT.done;
     } finally {
@@ -102,7 +107,7 @@ function lossesOf({ since, whyUnknown, takenAtMs }: Restoring): { hasLoss: boole
     return {
       hasLoss: true,
       sentences: [
-        `the backup was made ${taken}. What was served since is unknown: the present database cannot be read`,
+        `the backup was made ${taken}. What was served since is unknown: the present database cannot be compared with it (${whyUnknown})`,
       ],
     };
   if (since === null) {
@@ -112,12 +117,21 @@ function lossesOf({ since, whyUnknown, takenAtMs }: Restoring): { hasLoss: boole
     };
   }
   const { requests, costNano, tokensIssued, tokensRevoked, capsLoosened, records } = since;
+  const { operatorsChanged, trustsChanged, projectsDeactivated, sessionsEnded, jwtsExchanged } = since;
   const losses = [
     [requests, `${counted(requests, 'request')} will no longer be counted`],
     [costNano, `${usdOf(costNano)} USD will no longer be counted as spent`],
     [capsLoosened, `${counted(capsLoosened, 'token')} with a cap can make the same requests once more`],
     [tokensIssued, `${counted(tokensIssued, 'token')} issued since will be unknown`],
     [tokensRevoked, `${counted(tokensRevoked, 'token')} revoked since will be VALID AGAIN`],
+    [projectsDeactivated, `${counted(projectsDeactivated, 'project')} deactivated since will be ACTIVE AGAIN`],
+    [
+      operatorsChanged,
+      `${counted(operatorsChanged, 'operator')} changed or deactivated since will have their FORMER RIGHTS`,
+    ],
+    [trustsChanged, `${counted(trustsChanged, 'trust')} changed or deleted since will give tokens AS BEFORE`],
+    [sessionsEnded, `${counted(sessionsEnded, 'session')} ended since will be VALID AGAIN`],
+    [jwtsExchanged, `${counted(jwtsExchanged, 'JWT')} exchanged since can be exchanged once more`],
     [records, `${exact(records)} audit records will be only in the audit files`],
   ] as const;
   const found = losses.filter(([count]) => count > 0).map(([, sentence]) => sentence);

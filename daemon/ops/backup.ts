@@ -1,17 +1,19 @@
 /** `llmp backup` and `llmp restore`, of a SQLite database. */
 import { existsSync } from 'node:fs';
-import { chmod, copyFile, link, open, rename, rm, stat } from 'node:fs/promises';
+import { link, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Environment } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
 import { SchemaHistory } from '../../migrations/migrator.js';
 import { SchemaTooNew } from '../../migrations/failures.js';
 import { EXIT } from '../api/vocabulary.js';
-import { PathInUse } from '../store/lock.js';
+import { PathInUse, withoutLinks } from '../store/lock.js';
 import { secretBoxFor } from '../store/open.js';
+import { shareOwner } from '../store/owner.js';
 import type { SecretBox } from '../store/secrets.js';
 import {
   type BackupFacts,
+  copyUnused,
   copyWhileUsed,
   factsOf,
   label,
@@ -50,12 +52,10 @@ export async function backUp(
   const { path, box } = sqliteOf(env, envFile, (server) => `Use ${server}, as docs/operate/backup.md describes`);
   if (existsSync(file)) throw refused(`${file} exists already. Name another file`);
   const partial = `${file}.partial`;
-  await rm(partial, { force: true });
   return asOperatorError(
     (async () => {
       try {
-        // With its mode before it has content.
-        await (await open(partial, 'wx', 0o600)).close();
+        await create(partial);
         const takenAtMs = Date.now();
         await copyWhileUsed(path, partial, (copied, all) => {
           onProgress(all === 0 ? 1 : copied / all);
@@ -66,7 +66,7 @@ export async function backUp(
         await toDisk(dirname(resolve(file)));
         return { file: resolve(file), bytes: (await stat(file)).size, keyId: box.keyId };
       } finally {
-        for (const end of ['', '-journal', '-wal', '-shm']) await rm(partial + end, { force: true });
+        await remove(partial);
       }
     })(),
   );
@@ -102,11 +102,15 @@ export async function beginRestore(env: Environment, envFile: string | undefined
     }),
   );
   try {
-    const facts = await asOperatorError(factsOf(file));
+    const facts = await asOperatorError(
+      factsOf(file).catch((error: unknown) => {
+        throw /SQLITE_NOTADB/.test(String(error)) ? refused(`${file} is not a backup of llmp`, error) : error;
+      }),
+    );
     await asOperatorError(refuseUnusable(file, facts, box));
     const isThere = existsSync(path);
     const compared = isThere
-      ? await servedSince(path, file).then(
+      ? await servedSince(path, file, Date.now()).then(
           (since) => ({ since, whyUnknown: null }),
           (error: unknown) => ({ since: null, whyUnknown: error instanceof Error ? error.message : String(error) }),
         )
@@ -115,7 +119,7 @@ export async function beginRestore(env: Environment, envFile: string | undefined
       takenAtMs: facts?.takenAtMs ?? null,
       path,
       ...compared,
-      proceed: () => asOperatorError(replace(path, file)),
+      proceed: () => asOperatorError(withoutLinks(path).then((place) => replace(place, file))),
       close: unlock,
     };
   } catch (error) {
@@ -171,20 +175,37 @@ async function refuseUnusable(file: string, facts: BackupFacts | null, box: Secr
 /** The path always names a whole database: the old one, then the new one. */
 async function replace(path: string, file: string): Promise<string | null> {
   const next = `${path}.restoring`;
-  await copyFile(file, next);
-  await chmod(next, 0o600);
-  await unlabel(next);
-  await toDisk(next);
-  let kept: string | null = null;
-  if (existsSync(path)) {
-    kept = `${path}.before-${new Date().toISOString().replace(/[:.]/g, '-')}`;
-    await link(path, kept);
-    // Left by a process that was killed. Its content belongs to the old file.
-    for (const end of ['-wal', '-shm']) if (existsSync(path + end)) await rename(path + end, kept + end);
+  try {
+    await create(next);
+    await copyUnused(file, next);
+    await unlabel(next);
+    const isThere = existsSync(path);
+    shareOwner(next, isThere ? path : dirname(path));
+    await toDisk(next);
+    let kept: string | null = null;
+    if (isThere) {
+      kept = `${path}.before-${new Date().toISOString().replace(/[:.]/g, '-')}`;
+      await link(path, kept);
+      // Left by a process that was killed. Its content belongs to the old file.
+      for (const end of ['-wal', '-shm']) if (existsSync(path + end)) await rename(path + end, kept + end);
+    }
+    await rename(next, path);
+    await toDisk(dirname(path));
+    return kept;
+  } finally {
+    await remove(next);
   }
-  await rename(next, path);
-  await toDisk(dirname(resolve(path)));
-  return kept;
+}
+
+/** With its mode before it has content, and not through a link that somebody has put there. */
+async function create(path: string): Promise<void> {
+  await remove(path);
+  await (await open(path, 'wx', 0o600)).close();
+}
+
+/** With what SQLite may have left beside it. */
+async function remove(path: string): Promise<void> {
+  for (const end of ['', '-journal', '-wal', '-shm']) await rm(path + end, { force: true });
 }
 
 async function toDisk(path: string): Promise<void> {

@@ -95,6 +95,10 @@ export async function asOperatorError<T>(result: Promise<T>): Promise<T> {
       throw new OperatorError(EXIT.conflict, error.message, error);
     }
     const text = error instanceof Error ? error.message : String(error);
+    if (/SQLITE_FULL|ENOSPC/.test(text)) throw new OperatorError(EXIT.unavailable, `the disk is full: ${text}`, error);
+    const { code, path } = error as NodeJS.ErrnoException;
+    if ((code === 'ENOENT' || code === 'ENOTDIR') && path !== undefined)
+      throw new OperatorError(EXIT.notFound, `${path} does not exist, or its folder does not`, error);
     if (/SQLITE_(?:CANTOPEN|READONLY)|EACCES|EPERM/.test(text)) {
       throw new OperatorError(EXIT.permission, `no permission to open the database: ${text}`, error);
     }

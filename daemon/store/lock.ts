@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { access, constants, lstat, open, readlink, realpath, stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
+import { shareOwner } from './owner.js';
 import { whyNoSqlite } from './sqlite-available.js';
 
 /** The path or file is locked by another process. */
@@ -18,8 +20,10 @@ export class PathInUse extends Error {
  */
 export async function lockPath(path: string): Promise<() => Promise<void>> {
   if (whyNoSqlite() !== null && process.platform === 'linux') return lockWithoutSqlite(path);
+  const isNew = !existsSync(`${path}.lock`);
   const connection = await openLockFile(path, sqlite3.OPEN_READWRITE | sqlite3.OPEN_CREATE);
   try {
+    if (isNew) shareOwner(`${path}.lock`, dirname(path));
     // SQLite opens a file without write permission as read-only, and an exclusive transaction on it excludes no other process.
     await access(`${path}.lock`, constants.W_OK);
     await execute(connection, 'BEGIN EXCLUSIVE');

@@ -7,6 +7,7 @@ import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readF
 import { dirname } from 'node:path';
 import { neverRecordKey } from '../core/masking.js';
 import { sealed, unsealed } from '../core/sealing.js';
+import { shareOwner } from './owner.js';
 
 const KEY_BYTES = 32;
 
@@ -111,6 +112,7 @@ export function writeKeyFile(path: string, key: Buffer): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const file = openSync(path, 'wx', 0o600);
   try {
+    shareOwner(path, dirname(path));
     writeSync(file, `${key.toString('base64')}\n`);
     fsyncSync(file); // The key must be on disk before it is used.
   } finally {

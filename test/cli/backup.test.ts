@@ -1,10 +1,20 @@
 import { expect } from 'chai';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chownSync,
+  copyFileSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import { canaryEncryptionKey } from '../support/canaries.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { type Provider, startProvider } from '../support/provider.js';
+import { asOperatorError } from '../../daemon/ops/migrations.js';
 import { llmp } from './captured.js';
 
 const KEY = canaryEncryptionKey();
@@ -119,6 +129,103 @@ describe('llmp backup and llmp restore', () => {
     expect(states[0]?.a).to.equal(states[0]?.b);
   });
 
+  it('says which rights come back', async () => {
+    const change = async (...statements: string[]) => {
+      const database = new SqliteDatabase(daemon.databasePath);
+      await database.transact(async (tx) => {
+        for (const sql of statements) await tx.execute(sql);
+      });
+      await database.close();
+    };
+    const { id } = await daemon.createProject();
+    await daemon.stop();
+    const end = Date.now() + 3_600_000;
+    const until = [end, end, end, 1];
+    const session = (n: number) => `INSERT INTO sessions (id, front_end, actor, name, begun_at, expires_at)
+       VALUES ('s${n}', 'cli', 'person:x', '', 0, ${until[n]})`;
+    const used = (digest: string, at: number) => `INSERT INTO used_jwts (digest, until_ms) VALUES ('${digest}', ${at})`;
+    const trust = (n: number) => `INSERT INTO trusts
+       (id, issuer, audience, match_claims, project_id, name, duration_minutes, max_requests, is_active, created_at, updated_at)
+       VALUES ('t${n}', 'i', 'a', '{}', '${id}', 'n', 1, 0, TRUE, 1, 1)`;
+    const operator = (
+      n: number,
+    ) => `INSERT INTO operators (id, name, digest, obfuscated, role, is_active, created_at, updated_at)
+       VALUES ('o${n}', 'n${n}', 'd${n}', '', 'viewer', TRUE, 1, 1)`;
+    await change(...[0, 1, 2, 3].map(session), ...[0, 1, 2].map(trust), ...[0, 1].map(operator), used('before', end));
+    await backUp();
+    await change(
+      'UPDATE projects SET is_active = FALSE',
+      "UPDATE operators SET is_active = FALSE, updated_at = 2 WHERE id = 'o1'",
+      "DELETE FROM trusts WHERE id = 't1'",
+      "UPDATE trusts SET updated_at = 2 WHERE id = 't2'",
+      "UPDATE sessions SET ended_at = 1 WHERE id = 's1'",
+      "DELETE FROM sessions WHERE id = 's3'",
+      used('since', end),
+      used('over', 1),
+    );
+    const { exitCode, err } = await here(`restore ${file} -n`);
+    expect(exitCode, err).to.equal(0);
+    expect(err.split('\n').filter((line) => /[A-Z]{4}|once more/.test(line))).to.deep.equal([
+      'llmp: 1 project deactivated since will be ACTIVE AGAIN',
+      'llmp: 1 operator changed or deactivated since will have their FORMER RIGHTS',
+      'llmp: 2 trusts changed or deleted since will give tokens AS BEFORE',
+      'llmp: 1 session ended since will be VALID AGAIN',
+      'llmp: 1 JWT exchanged since can be exchanged once more',
+    ]);
+    await start(daemon.dir);
+  });
+
+  it('restores a plain copy with its log, which stays as it is, for the owner of the database', async () => {
+    const isRoot = process.getuid?.() === 0;
+    const [uid, gid] = isRoot ? [12_345, 12_346] : [process.getuid!(), process.getgid!()];
+    const token = await daemon.createToken((await daemon.createProject()).id);
+    const ends = ['', '-wal'];
+    for (const end of ends) copyFileSync(daemon.databasePath + end, file + end);
+    const bytes = () => ends.map((end) => readFileSync(file + end).toString('base64'));
+    const before = bytes();
+    await daemon.stop();
+    const other = join(temporaryFolder(), 'other');
+    writeFileSync(other, 'as it was');
+    symlinkSync(other, `${daemon.databasePath}.restoring`);
+    if (isRoot) chownSync(daemon.databasePath, uid, gid);
+    const ownerOf = (path: string) => [statSync(path).uid, statSync(path).gid, statSync(path).mode & 0o777];
+    const first = await here(`restore ${file} --yes`);
+    expect(first.exitCode, first.err).to.equal(0);
+    expect(ownerOf(daemon.databasePath)).to.deep.equal([uid, gid, 0o600]);
+    expect(readFileSync(other, 'utf8')).to.equal('as it was');
+    expect(bytes()).to.deep.equal(before);
+
+    const dir = temporaryFolder();
+    if (isRoot) chownSync(dir, uid, gid);
+    const path = join(dir, 'llmp.db');
+    const second = await here(`restore ${file}`, { DATABASE_URL: path });
+    expect(second.exitCode, second.err).to.equal(0);
+    for (const end of ['', '.lock']) expect(ownerOf(path + end).slice(0, 2), end).to.deep.equal([uid, gid]);
+    await start(dir);
+    expect(await calls(token.token, 1)).to.deep.equal([200]);
+  });
+
+  it('leaves nothing behind that it could not restore', async () => {
+    await daemon.stop();
+    copyFileSync(daemon.databasePath, file);
+    const copy = new SqliteDatabase(file);
+    // It can be read, but not removed as a table.
+    await copy.transact((tx) =>
+      tx.execute('CREATE VIEW backup_of AS SELECT 1 AS taken_at, api_key_id AS key_id FROM projects'),
+    );
+    await copy.close();
+    const bytes = readFileSync(daemon.databasePath);
+    const { exitCode } = await here(`restore ${file} --yes`);
+    expect(exitCode).to.not.equal(0);
+    expect(readFileSync(daemon.databasePath).equals(bytes)).to.equal(true);
+    expect(readdirSync(daemon.dir).filter((name) => /restoring|before/.test(name))).to.deep.equal([]);
+    for (const text of ['SQLITE_FULL: database or disk is full', 'ENOSPC: no space left on device, write']) {
+      const failure: unknown = await asOperatorError(Promise.reject(new Error(text))).catch((error: unknown) => error);
+      expect(failure).to.include({ exitCode: 69, message: `the disk is full: ${text}` });
+    }
+    await start(daemon.dir);
+  });
+
   it('restores where there is no database, with a key of the same fingerprint', async () => {
     const project = await daemon.createProject();
     const token = await daemon.createToken(project.id);
@@ -155,7 +262,9 @@ describe('llmp backup and llmp restore', () => {
       ['backup x.db', /does not exist. Check DATABASE_URL/, 4, { DATABASE_URL: join(daemon.dir, 'none.db') }],
       [`restore ${join(daemon.dir, 'none.db')}`, /does not exist/, 4],
       [`restore ${daemon.databasePath}`, /is the database itself/, 4],
-      [`restore ${text}`, /not an llmp database/, 78],
+      [`restore ${text}`, /text is not a backup of llmp/, 4],
+      [`backup ${text}/x.db`, /text\/x.db.* does not exist, or its folder does not/, 4],
+      [`backup ${daemon.dir}/none/x.db`, /none\/x.db.* does not exist, or its folder does not/, 4],
     ];
     for (const [args, says, code, env] of refusals) {
       const { exitCode, err } = await here(args, env);

@@ -1,6 +1,8 @@
 /** Backups of a SQLite database, also while daemons use it. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { resolve } from 'node:path';
 import sqlite3 from 'sqlite3';
+import { uriForReading } from './sqlite-database.js';
 
 /** 4 KB each. Between these steps it pauses, so that the disk also serves the daemon. */
 const PAGES_PER_STEP = 256;
@@ -40,27 +42,47 @@ export async function copyWhileUsed(
 ): Promise<void> {
   const source = await open(path, sqlite3.OPEN_READWRITE);
   try {
-    // The backup would begin again with every change by another process, unless all of its steps are in one transaction.
-    await execute(source, 'PRAGMA busy_timeout = 5000; BEGIN; SELECT COUNT(*) FROM sqlite_schema');
-    const backup = await new Promise<Backup>((resolve, reject) => {
-      const begun = (source as unknown as BackedUp).backup(file, (error) => {
-        if (error) reject(error);
-        else resolve(begun);
-      });
-    });
-    while (!backup.completed) {
-      await new Promise<void>((resolve, reject) => {
-        backup.step(PAGES_PER_STEP, (error) => {
-          if (error) reject(error);
-          else resolve();
-        });
-      });
-      if (backup.failed) throw new Error('SQLite could not copy a page');
-      onPages(backup.pageCount - backup.remaining, backup.pageCount);
+    await copyPages(source, file, async (copied, all) => {
+      onPages(copied, all);
       await sleep(PAUSE_MS);
-    }
+    });
   } finally {
     await close(source);
+  }
+}
+
+/** Copies a database that no process uses, with what is still in its log, into a new file. The database and its log are not changed. */
+export async function copyUnused(path: string, file: string): Promise<void> {
+  const source = await openForReading(path);
+  try {
+    await copyPages(source, file, () => undefined);
+  } finally {
+    await close(source);
+  }
+}
+
+async function copyPages(
+  source: sqlite3.Database,
+  file: string,
+  afterStep: (copied: number, all: number) => Promise<void> | void,
+): Promise<void> {
+  // The backup would begin again with every change by another process, unless all of its steps are in one transaction.
+  await execute(source, 'PRAGMA busy_timeout = 5000; BEGIN; SELECT COUNT(*) FROM sqlite_schema');
+  const backup = await new Promise<Backup>((resolve, reject) => {
+    const begun = (source as unknown as BackedUp).backup(file, (error) => {
+      if (error) reject(error);
+      else resolve(begun);
+    });
+  });
+  while (!backup.completed) {
+    await new Promise<void>((resolve, reject) => {
+      backup.step(PAGES_PER_STEP, (error) => {
+        if (error) reject(error);
+        else resolve();
+      });
+    });
+    if (backup.failed) throw new Error('SQLite could not copy a page');
+    await afterStep(backup.pageCount - backup.remaining, backup.pageCount);
   }
 }
 
@@ -81,11 +103,11 @@ export async function label(file: string, { takenAtMs, keyId }: BackupFacts): Pr
   }
 }
 
-/** Removes what only a backup has. */
+/** Removes what only a backup has, and makes the copy a single file. */
 export async function unlabel(file: string): Promise<void> {
   const copy = await open(file, sqlite3.OPEN_READWRITE);
   try {
-    await execute(copy, `PRAGMA synchronous = FULL; DROP TABLE IF EXISTS ${TABLE}`);
+    await execute(copy, `PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; DROP TABLE IF EXISTS ${TABLE}`);
   } finally {
     await close(copy);
   }
@@ -93,7 +115,7 @@ export async function unlabel(file: string): Promise<void> {
 
 /** @returns null for a copy that was made in another way. */
 export async function factsOf(file: string): Promise<BackupFacts | null> {
-  const copy = await open(file, sqlite3.OPEN_READONLY);
+  const copy = await openForReading(file);
   try {
     const known = await all(copy, `SELECT name FROM sqlite_schema WHERE name = '${TABLE}'`);
     if (known.length === 0) return null;
@@ -110,16 +132,25 @@ export interface ServedSince {
   costNano: number;
   tokensIssued: number;
   tokensRevoked: number;
+  /** Operators whose role, projects, ceilings or end were changed, or who were deactivated. */
+  operatorsChanged: number;
+  /** Trusts that were changed or deleted. */
+  trustsChanged: number;
+  projectsDeactivated: number;
+  /** Sessions that would not have ended yet. */
+  sessionsEnded: number;
+  /** JWTs that are still valid and were exchanged for a token. */
+  jwtsExchanged: number;
   /** Tokens with a cap that would count fewer requests than they have made. */
   capsLoosened: number;
   records: number;
 }
 
 /** Compares a database that no process writes with a backup of it. */
-export async function servedSince(path: string, backup: string): Promise<ServedSince> {
-  const now = await open(path, sqlite3.OPEN_READWRITE);
+export async function servedSince(path: string, backup: string, nowMs: number): Promise<ServedSince> {
+  const now = await open(resolve(path), sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI);
   try {
-    await execute(now, `ATTACH DATABASE '${backup.replaceAll("'", "''")}' AS old`);
+    await execute(now, `ATTACH DATABASE '${uriForReading(backup).href.replaceAll("'", "''")}' AS old`);
     const [row] = await all<ServedSince>(
       now,
       `SELECT
@@ -129,6 +160,16 @@ export async function servedSince(path: string, backup: string): Promise<ServedS
             JOIN main.projects p ON p.id = u.id LEFT JOIN old.purses o ON o.id = u.id) AS costNano,
          (SELECT COUNT(*) FROM main.tokens t WHERE NOT EXISTS (SELECT 1 FROM old.tokens o WHERE o.id = t.id)) AS tokensIssued,
          (SELECT COUNT(*) FROM main.tokens t JOIN old.tokens o ON o.id = t.id WHERE o.is_active AND NOT t.is_active) AS tokensRevoked,
+         (SELECT COUNT(*) FROM main.operators t JOIN old.operators o ON o.id = t.id
+            WHERE o.is_active AND t.updated_at > o.updated_at) AS operatorsChanged,
+         (SELECT COUNT(*) FROM old.trusts o LEFT JOIN main.trusts t ON t.id = o.id
+            WHERE o.is_active AND (t.id IS NULL OR t.updated_at > o.updated_at)) AS trustsChanged,
+         (SELECT COUNT(*) FROM main.projects t JOIN old.projects o ON o.id = t.id
+            WHERE o.is_active AND NOT t.is_active) AS projectsDeactivated,
+         (SELECT COUNT(*) FROM old.sessions o LEFT JOIN main.sessions t ON t.id = o.id
+            WHERE o.ended_at IS NULL AND o.expires_at > ${Math.trunc(nowMs)} AND (t.id IS NULL OR t.ended_at IS NOT NULL)) AS sessionsEnded,
+         (SELECT COUNT(*) FROM main.used_jwts t WHERE t.until_ms > ${Math.trunc(nowMs)}
+            AND NOT EXISTS (SELECT 1 FROM old.used_jwts o WHERE o.digest = t.digest)) AS jwtsExchanged,
          (SELECT COUNT(*) FROM main.tokens t JOIN old.tokens o ON o.id = t.id
             WHERE t.max_requests > 0 AND t.request_count > o.request_count) AS capsLoosened,
          (SELECT COUNT(*) FROM main.audit WHERE seq > (SELECT COALESCE(MAX(seq), 0) FROM old.audit)) AS records`,
@@ -139,6 +180,8 @@ export async function servedSince(path: string, backup: string): Promise<ServedS
     await close(now);
   }
 }
+
+const openForReading = (path: string) => open(uriForReading(path).href, sqlite3.OPEN_READONLY | sqlite3.OPEN_URI);
 
 function open(path: string, mode: number): Promise<sqlite3.Database> {
   return new Promise((resolve, reject) => {

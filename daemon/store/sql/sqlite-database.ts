@@ -72,13 +72,18 @@ async function openSequelize(path: string): Promise<Sequelize> {
 /** Access that creates no files next to the database and changes nothing. */
 export type ReadOnlyDatabase = Pick<Database, 'dialect' | 'select' | 'close'>;
 
+/** For access that does not change the database. See `openSqliteReader`. */
+export function uriForReading(path: string): URL {
+  const query = existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1';
+  return new URL(`?${query}`, pathToFileURL(path));
+}
+
 /**
  * Opens an existing database. If no process has it open there is no WAL file, and a reader would create one. The file is then
  * opened as immutable.
  */
 export function openSqliteReader(path: string): ReadOnlyDatabase {
-  const query = existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1';
-  const reader = new SqliteReader(new URL(`?${query}`, pathToFileURL(path)));
+  const reader = new SqliteReader(uriForReading(path));
   return {
     dialect: sqlite,
     select: (sql, bind = {}) => withStoreErrors(reader.all(sql, bind)),
