@@ -1,8 +1,8 @@
 /** `llmp migrate copy` copies everything to an empty database of the same or another kind. */
-import { existsSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { type DatabaseAddress, databaseAddress, serverAt } from '../../config/database-url.js';
 import type { Environment } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
@@ -14,8 +14,9 @@ import { EXIT } from '../api/vocabulary.js';
 import { firstIdOf, HOUR_MS } from '../core/usage.js';
 import { realClock } from '../process/clock.js';
 import { openDatabase } from '../store/databases.js';
-import { PathInUse } from '../store/lock.js';
+import { PathInUse, withoutLinks } from '../store/lock.js';
 import { secretBoxFor } from '../store/open.js';
+import { shareOwner } from '../store/owner.js';
 import { ResourceStack } from '../store/resource-stack.js';
 import { readEncryptionKeyFile, SecretBox, writeKeyFile } from '../store/secrets.js';
 import {
@@ -131,7 +132,7 @@ async function copyBetween(request: CopyRequest, opened: ResourceStack): Promise
   await refuseLackOfRoom(source, from, to);
   const target = opened.add(await openTarget(to, opened));
   const fingerprint = await fingerprintOf(source);
-  const state = await begin(request, { target, fingerprint, keyId: boxes.target.keyId });
+  const state = await begin(request, { source, target, fingerprint, keyId: boxes.target.keyId });
   writeKey();
   if (target instanceof SqliteDatabase) await target.writer.run(`PRAGMA cache_size = -${SQLITE_CACHE_KB}`);
 
@@ -257,10 +258,15 @@ async function openSource(address: DatabaseAddress, isPrepare: boolean, opened: 
 }
 
 async function openTarget(address: DatabaseAddress, opened: ResourceStack): Promise<Database> {
-  if (address.driver === 'sqlite')
+  if (address.driver === 'sqlite') {
     opened.add({ close: await locked(address.path, 'Stop that process, or name another path') });
-  const database = openDatabase({ database: address }, realClock, TIMEOUTS);
-  return database;
+    const file = await withoutLinks(address.path);
+    if (!existsSync(file)) {
+      closeSync(openSync(file, 'wx', 0o600));
+      shareOwner(file, dirname(file));
+    }
+  }
+  return openDatabase({ database: address }, realClock, TIMEOUTS);
 }
 
 async function locked(path: string, advice: string): Promise<() => Promise<void>> {
@@ -316,6 +322,7 @@ const hasTable = async (on: Reader, table: string) =>
   (await on.select(on.dialect.tableNamed('$table'), { table })).length > 0;
 
 interface Beginning {
+  source: Reader;
   target: Database;
   fingerprint: string;
   keyId: string;
@@ -345,9 +352,26 @@ async function begin(request: CopyRequest, beginning: Beginning): Promise<Progre
   if (phase !== 'prepared' && source !== fingerprint)
     throw refused('the old database was used since the copy was interrupted. Empty the new database, and copy again');
   if (phase === 'complete') return state;
+  if (phase === 'prepared' && !state.isNew) await refuseOtherRecords(beginning);
   if (state.isNew || phase !== first.phase) await state.set(first);
   await makeSchema(target);
   return state;
+}
+
+/** @throws {OperatorError} if the source does not have the last record that `--prepare` has copied. */
+async function refuseOtherRecords({ source, target }: Beginning): Promise<void> {
+  const { after } = (await progressOf(target, RECORDS)).value.copied;
+  if (after === null) return;
+  const [inSource, inTarget] = await Promise.all(
+    [source, target].map(async (on) => {
+      const [row] = await on.select<{ id: string }>('SELECT id FROM audit WHERE seq = $seq', { seq: after[0] ?? 0 });
+      return row?.id;
+    }),
+  );
+  if (inSource !== inTarget)
+    throw refused(
+      'the new database has audit records that the old one does not have: another database was prepared, or the old one was restored since. Empty the new database, and copy again',
+    );
 }
 
 /** @throws {OperatorError} with words that do not confuse it with the old one. */
@@ -378,12 +402,12 @@ async function makeSchema(target: Database): Promise<void> {
 
 /** Removes all that only the copy needs. It may have been interrupted here. */
 async function finish(target: Database): Promise<void> {
+  // PostgreSQL would plan its first queries for tables without rows. It does the same by itself later, so the copy is no worse without it.
+  if (target.dialect.name === 'postgres') await (await target.loadSequelize()).query('ANALYZE').catch(() => undefined);
   await target.transact((tx) =>
     tx.execute('DELETE FROM schema_migrations WHERE name = $name', { name: UNFINISHED_COPY.name }),
   );
   await inSchema(target, (schema) => schema.run(`DROP TABLE ${PROGRESS_TABLE}`));
-  // PostgreSQL would plan its first queries for tables without rows.
-  if (target.dialect.name === 'postgres') await (await target.loadSequelize()).query('ANALYZE');
 }
 
 async function inSchema(target: Database, work: (schema: Schema) => Promise<void>): Promise<void> {
@@ -394,7 +418,15 @@ async function inSchema(target: Database, work: (schema: Schema) => Promise<void
 }
 
 async function refuseContent(target: Database): Promise<void> {
-  if (!(await hasTable(target, 'schema_migrations'))) return;
+  if (!(await hasTable(target, 'schema_migrations'))) {
+    for (const { name } of COPIED_TABLES) {
+      if (await hasTable(target, name))
+        throw refused(
+          `the new database is not empty: it has a table ${name}, which is not of llmp. Name an empty database`,
+        );
+    }
+    return;
+  }
   await refuseOtherSchema(target, 'the new database', 'llmp migrate up --direct');
   for (const { name } of COPIED_TABLES) {
     if (SINGLE_ROWS.includes(name)) continue;

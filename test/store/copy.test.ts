@@ -1,7 +1,7 @@
 /** `llmp migrate copy` between all databases: every kind of row, with odd values. */
 import { expect } from 'chai';
-import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chownSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { openDatabase } from '../../daemon/store/databases.js';
 import { firstIdOf, HOUR_MS } from '../../daemon/core/usage.js';
@@ -280,6 +280,23 @@ describe('llmp migrate copy', function () {
     expect(await contentOf(to)).to.deep.equal(await contentOf(from));
   });
 
+  it('makes files that the owner of their folder can open', async () => {
+    const [from, to] = [newFile(), newFile()];
+    await fill(from, 1);
+    const folder = dirname(to.url);
+    const isRoot = process.getuid?.() === 0;
+    if (isRoot) chownSync(folder, 12_345, 12_346);
+    writeFileSync(`${from.url}.key`, KEY, { mode: 0o600 });
+    const { exitCode, err } = await llmp(`migrate copy --to ${to.url} -o json`, { env: { DATABASE_URL: from.url } });
+    expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
+    const wanted = statSync(folder);
+    for (const end of ['', '.lock', '.key']) {
+      const { uid, gid, mode } = statSync(to.url + end);
+      expect([uid, gid], end).to.deep.equal([wanted.uid, wanted.gid]);
+      if (end !== '.lock') expect(mode & 0o777, end).to.equal(0o600);
+    }
+  });
+
   it('exits with 9 and names the table that differs', async () => {
     const from = newFile();
     await fill(from);
@@ -312,6 +329,23 @@ describe('llmp migrate copy', function () {
           return other;
         },
         /is not empty: the table \w+ has rows/,
+      ],
+      'if the new database has tables of something else': [
+        async () => {
+          const other = newFile();
+          await other.use((database) => database.transact((tx) => tx.execute('CREATE TABLE tokens (id INTEGER)')));
+          return other;
+        },
+        /is not empty: it has a table tokens, which is not of llmp/,
+      ],
+      'if another database was prepared': [
+        async () => {
+          const [other, to] = [newFile(), newFile()];
+          await fill(other, 2);
+          expect((await copyTo(other, to, '--prepare')).exitCode).to.equal(0);
+          return to;
+        },
+        /has audit records that the old one does not have: another database was prepared/,
       ],
       'if the old database does not exist': [(from) => (rmSync(from.url), newFile()), /does not exist/],
       'if the old schema is older': [
