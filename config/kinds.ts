@@ -107,7 +107,7 @@ export const credential: Kind<string> = {
   parse: (text) => (/^[\x21-\x7e]+$/.test(text) ? text : undefined),
 };
 
-/** What is less than the management token, or is kept as a digest, must not become the management token. */
+/** What is less than the management token, or is stored as a digest, must not become the management token. */
 export const managementToken: Kind<string> = {
   accepts: `${credential.accepts}, and not the secret of an operator, a session or a token (sk-op-…, sk-ss-…, sk-wt-…)`,
   parse: (text) => (/^sk-(?:op|ss|wt)-/i.test(text) ? undefined : credential.parse(text)),
