@@ -200,6 +200,51 @@ describe('SIGHUP', function () {
     writeFileSync(level, 'warn\n');
     expect((await hangUp()).at(-1)).to.deep.include({ changed: { LOG_LEVEL: { from: 'info', to: 'warn' } } });
   });
+
+  it('reads PRICES_FILE again; a broken one leaves the prices in force, and a start records only what has changed', async () => {
+    const prices = join(dir, 'prices.json');
+    const price = (input: string) => {
+      writeFileSync(prices, JSON.stringify({ prices: [{ model: 'house', input, output: '0' }] }));
+    };
+    const asked = async (path: string) =>
+      (await (
+        await fetch(`${daemon.url}/manage/${path}`, { headers: { authorization: `Bearer ${MANAGEMENT_TOKEN}` } })
+      ).json()) as never;
+    const inForce = async () => {
+      const { prices: found } = await asked('prices?model=house');
+      return (found as { model: string; input: string }[]).find(({ model }) => model === 'house')?.input ?? null;
+    };
+    /** They are recorded soon after they are in force. */
+    const expectPrice = async (input: string, changes: number) => {
+      expect(await inForce()).to.equal(input);
+      const recorded = async () => ((await asked('audit?action=prices.change')) as unknown[]).length;
+      await eventually(`${changes} records`, async () => (await recorded()) === changes);
+    };
+
+    expect(await inForce()).to.equal(null);
+    price('1.50');
+    write(common(), `PRICES_FILE=${prices}`);
+    await hangUp();
+    await expectPrice('1.5', 1);
+
+    writeFileSync(prices, '{ "prices": [{ "model": "house", "input": "2', { mode: 0o600 });
+    const [record] = await hangUp();
+    expect(record).to.include({ level: 'error', message: 'settings not reloaded' });
+    expect(String(record?.problems)).to.contain('PRICES_FILE').and.to.contain(prices);
+    await expectPrice('1.5', 1);
+
+    const again = async () => {
+      await daemon.kill();
+      daemon = await spawnDaemon({ MANAGEMENT_TOKEN, SHUTDOWN_DELAY: '0' }, '--env-file', join(dir, 'llmp.env'));
+    };
+    price('1.50');
+    await again();
+    await expectPrice('1.5', 1);
+    price('2');
+    await again();
+    await again();
+    await expectPrice('2', 2);
+  });
 });
 
 describe('SIGHUP, for the roles of people', function () {
