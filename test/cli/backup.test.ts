@@ -206,6 +206,7 @@ describe('llmp backup and llmp restore', () => {
   });
 
   it('leaves nothing behind that it could not restore', async () => {
+    await daemon.createProject();
     await daemon.stop();
     copyFileSync(daemon.databasePath, file);
     const copy = new SqliteDatabase(file);
@@ -214,10 +215,16 @@ describe('llmp backup and llmp restore', () => {
       tx.execute('CREATE VIEW backup_of AS SELECT 1 AS taken_at, api_key_id AS key_id FROM projects'),
     );
     await copy.close();
-    const bytes = readFileSync(daemon.databasePath);
+    // Not its bytes: SQLite may move what is in the log into it when it is opened.
+    const records = async () => {
+      const present = new SqliteDatabase(daemon.databasePath);
+      return present.select('SELECT id FROM audit ORDER BY seq').finally(() => present.close());
+    };
+    const before = await records();
     const { exitCode } = await here(`restore ${file} --yes`);
     expect(exitCode).to.not.equal(0);
-    expect(readFileSync(daemon.databasePath).equals(bytes)).to.equal(true);
+    expect(before).to.be.an('array').that.is.not.empty;
+    expect(await records()).to.deep.equal(before);
     expect(readdirSync(daemon.dir).filter((name) => /restoring|before/.test(name))).to.deep.equal([]);
     for (const text of ['SQLITE_FULL: database or disk is full', 'ENOSPC: no space left on device, write']) {
       const failure: unknown = await asOperatorError(Promise.reject(new Error(text))).catch((error: unknown) => error);
