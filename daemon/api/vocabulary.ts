@@ -161,11 +161,9 @@ export const AUDIT_ACTORS = ['management', 'admin', 'cli', 'tui', 'token', 'syst
 /** With whose name or ID: `operator:ana`, `person:248289761001`, `trust:` and its ID. */
 export const NAMED_ACTORS = ['operator', 'person', 'trust'] as const;
 export type AuditActor = (typeof AUDIT_ACTORS)[number] | `${(typeof NAMED_ACTORS)[number]}:${string}`;
-/** Patterns of an actor who is named, and of any actor, as parts of regular expressions that work in every engine. */
+/** Patterns of an actor who is named, and of any actor, as parts of regular expressions that work in every engine. A `sub` may have 255 characters. */
 export const NAMED_ACTOR_PATTERN = `(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,290}`;
 export const ACTOR_PATTERN = `(?:${AUDIT_ACTORS.join('|')}|${NAMED_ACTOR_PATTERN})`;
-/** Maximum length of an actor, in characters: a `sub` may have 255. */
-export const MAX_ACTOR_LENGTH = 300;
 
 /** Outcomes in audit records. */
 export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;
