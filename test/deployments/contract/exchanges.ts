@@ -70,7 +70,7 @@ export function behavesInExchanges(given: ContractContext): void {
       const { repository } = await trust();
       issuer.asked.length = 0;
       for (const [changed, expected] of [
-        [{ iss: `${issuer.url} ` }, '403 no_trust'],
+        [{ iss: `${issuer.url} ` }, '400 invalid_grant'],
         [{ iss: issuer.url.replace('http', 'HTTP') }, '403 no_trust'],
         [{ aud: 'llmp ' }, '400 invalid_grant'],
         [{ aud: 'LLMP' }, '400 invalid_grant'],
