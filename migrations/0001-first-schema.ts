@@ -65,11 +65,11 @@ async function createProjectsAndTokens(schema: Schema): Promise<void> {
     request_count: count,
     cache_hit_count: count,
     reserved: count, // units of the cap in use: request_count + the leases of live instances
-    issued_by: { ...text(300), defaultValue: '' }, // '': the holder of the management token
+    issued_by: { ...text(600), defaultValue: '' }, // '': the holder of the management token
     issued_by_name: { ...text(200), allowNull: true },
     obfuscated: text(16),
     revoked_at: { ...time, allowNull: true },
-    revoked_by: { ...text(300), allowNull: true }, // as reported by the front end, or the actor
+    revoked_by: { ...text(600), allowNull: true }, // as reported by the front end, or the actor
     revoke_reason: { ...text(200), allowNull: true },
   });
   // One for each sort order of a list. The common ones also contain all columns that a token's state and the filters depend on, so
@@ -196,7 +196,7 @@ async function createAudit(schema: Schema): Promise<void> {
     seq: time, // which the audit files and other instances follow
     recorded_at: time,
     action: text(32),
-    actor: text(300),
+    actor: text(600),
     reported_user: { ...text(100), allowNull: true }, // as reported by the front end
     outcome: text(16),
     project_id: { ...id, allowNull: true },
@@ -324,7 +324,7 @@ async function createAccess(schema: Schema): Promise<void> {
     id: { ...id, primaryKey: true },
     digest: { ...text(64), allowNull: true, unique: true }, // of the secret of a command line; NULL for the Admin UI
     front_end: text(16),
-    actor: text(300),
+    actor: text(600),
     name: text(200),
     operator_id: optional(64),
     // Of a person: what the mapping of roles gave. Those of an operator are read with each request.

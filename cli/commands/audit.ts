@@ -22,7 +22,7 @@ import { auditView } from '../../console/views.js';
 
 const ACTOR = new RegExp(`^${ACTOR_PATTERN}$`);
 const actorKind: Kind<string> = {
-  accepts: `one of ${AUDIT_ACTORS.join(', ')}, or operator:NAME, person:ID or trust:ID`,
+  accepts: `one of ${AUDIT_ACTORS.join(', ')}, or operator:NAME, person:ISSUER#ID or trust:ID`,
   values: AUDIT_ACTORS,
   parse: (given) => (ACTOR.test(given) ? given : undefined),
 };
@@ -32,7 +32,7 @@ const filters = {
   actor: value(
     '--actor <ACTOR>',
     actorKind,
-    `only by this actor: ${AUDIT_ACTORS.join(', ')}, or operator:NAME, person:ID or trust:ID`,
+    `only by this actor: ${AUDIT_ACTORS.join(', ')}, or operator:NAME, person:ISSUER#ID or trust:ID`,
   ),
   ...onlyIds,
   outcome: value('--outcome <OUTCOME>', oneOf(...AUDIT_OUTCOMES), 'only this outcome: success, denied or error'),

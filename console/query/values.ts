@@ -147,7 +147,7 @@ export const actor: ValueSet = {
     if (NAMED_ACTOR.test(part.text)) return { value: part.text };
     const found = isNameBegun(part) ? 'open' : unnamed.resolve(part);
     if (found === 'open' || 'value' in found) return found;
-    return { problem: `${found.problem}, or operator:NAME, person:ID or trust:ID` };
+    return { problem: `${found.problem}, or operator:NAME, person:ISSUER#ID or trust:ID` };
   },
 };
 
@@ -157,7 +157,7 @@ export const issuer: ValueResolver = (part) => {
   if (NAMED_ACTOR.test(text)) return { value: text };
   if (isNameBegun(part)) return 'open';
   if (text !== '' && !text.includes(':')) return { value: `operator:${text}` };
-  return { problem: 'by must be operator:NAME, person:ID or trust:ID' };
+  return { problem: 'by must be operator:NAME, person:ISSUER#ID or trust:ID' };
 };
 
 export const outcome = oneOf('outcome', OUTCOMES);

@@ -158,11 +158,12 @@ export type FrontEnd = (typeof FRONT_ENDS)[number];
 
 /** Actors in audit records. `management` is any API client that does not send `X-Llmp-Actor`. */
 export const AUDIT_ACTORS = ['management', 'admin', 'cli', 'tui', 'token', 'system'] as const;
-/** With whose name or ID: `operator:ana`, `person:248289761001`, `trust:` and its ID. */
+/** With whose name or ID: `operator:ana`, `person:login.example.com#248289761001` (see `daemon/oidc/log-ins.ts`), `trust:` and its ID. */
 export const NAMED_ACTORS = ['operator', 'person', 'trust'] as const;
 export type AuditActor = (typeof AUDIT_ACTORS)[number] | `${(typeof NAMED_ACTORS)[number]}:${string}`;
-/** Patterns of an actor who is named, and of any actor, as parts of regular expressions that work in every engine. A `sub` may have 255 characters. */
-export const NAMED_ACTOR_PATTERN = `(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,290}`;
+/** Patterns of an actor who is named, and of any actor, as parts of regular expressions that work in every engine. The columns have room for this length. */
+export const MAX_NAMED_ACTOR_LENGTH = 590;
+export const NAMED_ACTOR_PATTERN = `(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,${MAX_NAMED_ACTOR_LENGTH}}`;
 export const ACTOR_PATTERN = `(?:${AUDIT_ACTORS.join('|')}|${NAMED_ACTOR_PATTERN})`;
 
 /** Outcomes in audit records. */

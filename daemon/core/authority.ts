@@ -9,7 +9,7 @@ export type { Scope } from './ports.js';
 
 /** A caller who is not the holder of the management token: an operator, or a person whom the company's identity provider knows. */
 export interface Authority {
-  /** In the audit log and in `issued_by`: `operator:<name>`, `person:<sub>`. */
+  /** In the audit log and in `issued_by`: `operator:<name>`, `person:<issuer>#<sub>`. */
   actor: Caller['actor'];
   /** For people to read: the operator's name, or the person's. */
   name: string;

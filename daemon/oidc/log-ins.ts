@@ -1,6 +1,6 @@
 /** People log in with the company's identity provider: in a browser with an authorization code, on a command line with a device code. */
 import { createHash, randomBytes } from 'node:crypto';
-import { MAX_NAME_LENGTH, plainName } from '../api/vocabulary.js';
+import { MAX_NAME_LENGTH, MAX_NAMED_ACTOR_LENGTH, plainName } from '../api/vocabulary.js';
 import { AddressLimit } from '../core/address-limit.js';
 import type { Caller } from '../core/audit.js';
 import { AuditWriter } from '../core/audit-writer.js';
@@ -39,7 +39,6 @@ const POLLS_PER_MINUTE = 300;
 const RETURNS_PER_MINUTE = 60;
 const SLOWER_SECONDS = 5;
 const MAX_REMEMBERED_CODES = 1_000;
-const MAX_SUBJECT_LENGTH = 255;
 const MAX_CLAIM_LENGTH = 1_000;
 
 export class LogIns<Session> {
@@ -107,9 +106,9 @@ export class LogIns<Session> {
   }
 
   async #begin(claims: Claims, frontEnd: SessionFrontEnd, caller: Caller): Promise<Session> {
-    const { roles, begin } = this.#options;
+    const { issuer, roles, begin } = this.#options;
     const mapping = roles.current;
-    const actor = actorIn(claims);
+    const actor = actorIn(issuer, claims);
     const name = nameIn(claims);
     const row = mapping && roleFor(mapping, claims);
     if (mapping === null || row === null) {
@@ -141,11 +140,17 @@ const pending = (waitMs: number) =>
     retryAfterSeconds: Math.max(1, Math.ceil(waitMs / 1000)),
   });
 
-/** The `sub` becomes part of the audit log and of what tokens say of their issuer. */
-function actorIn({ sub }: Claims): `person:${string}` {
-  const isFit = typeof sub === 'string' && sub.length <= MAX_SUBJECT_LENGTH && /^[\x21-\x7e]+$/.test(sub);
-  if (!isFit || withoutSecrets(sub) !== sub) throw refused('the identity provider gives an ID that cannot be used');
-  return `person:${sub}`;
+/**
+ * Who it is in the audit log, and whose tokens are. The same `sub` is another person at another issuer, so both identify a person. An issuer
+ * has no fragment, so no two pairs are written alike.
+ */
+function actorIn(issuer: string, { sub }: Claims): `person:${string}` {
+  const cannotBeUsed = 'the identity provider gives an ID that cannot be used';
+  if (typeof sub !== 'string' || !/^[\x21-\x7e]+$/.test(sub) || withoutSecrets(sub) !== sub)
+    throw refused(cannotBeUsed);
+  const id = `${issuer.replace(/^https:\/\//, '')}#${sub}`;
+  if (id.length > MAX_NAMED_ACTOR_LENGTH) throw refused(cannotBeUsed);
+  return `person:${id}`;
 }
 
 /** The name for people to read, which at many providers people choose themselves. */

@@ -71,7 +71,7 @@ export function readRoleMapping(path: string | null, issuer: string | undefined)
   if (problems.length > 0) {
     throw new SettingsError(problems.slice(0, MAX_PROBLEMS).map((problem) => `OIDC_ROLES: ${path}, ${problem}`));
   }
-  // The same `sub` may be another person at another issuer.
+  // The same row may match other people at another issuer.
   const sha256 = createHash('sha256')
     .update(JSON.stringify([issuer, text]))
     .digest('hex');

@@ -78,11 +78,16 @@ describe('llmp login', () => {
     expect(err + read('config.toml')).not.to.contain(secret.trim());
 
     const self = JSON.parse((await here('whoami --json')).out) as WireSelf;
-    expect(self).to.deep.include({ actor: 'person:ana', name: 'Ana Lima', role: 'issuer', ceilings: { hours: 8 } });
+    expect(self).to.deep.include({
+      actor: issuer.actorOf('ana'),
+      name: 'Ana Lima',
+      role: 'issuer',
+      ceilings: { hours: 8 },
+    });
     const project = await daemon.createProject();
     expect(await here(`token generate --duration 8h --project-id ${project.id} -q`)).to.include({ exitCode: 0 });
-    const [token] = JSON.parse((await here('token list --json')).out) as WireToken[];
-    expect(token).to.include({ issued_by: 'person:ana', issued_by_name: 'Ana Lima' });
+    const [token] = JSON.parse((await here(`token list by:${issuer.actorOf('ana')} --json`)).out) as WireToken[];
+    expect(token).to.include({ issued_by: issuer.actorOf('ana'), issued_by_name: 'Ana Lima' });
     // It is not sent to another daemon.
     expect(await here('whoami --no-input --server http://localhost:9')).to.include({ exitCode: 3 });
   });
@@ -117,8 +122,8 @@ describe('llmp login', () => {
     expect((await here('whoami --no-input')).exitCode).to.equal(3);
     const actions = await bodyOf<WireAuditRecord[]>(daemon.manage('GET', '/manage/audit'));
     expect(actions.map(({ action, actor }) => `${action} ${actor}`)).to.include.members([
-      'cli.login person:ana',
-      'cli.logout person:ana',
+      `cli.login ${issuer.actorOf('ana')}`,
+      `cli.logout ${issuer.actorOf('ana')}`,
     ]);
   });
 
@@ -146,7 +151,7 @@ describe('llmp login', () => {
       'user_code',
       'expires_in',
     );
-    expect(JSON.parse(out)).to.include({ actor: 'person:ana', role: 'issuer', ended_at: null });
+    expect(JSON.parse(out)).to.include({ actor: issuer.actorOf('ana'), role: 'issuer', ended_at: null });
     expect(JSON.parse(out)).not.to.have.property('secret');
     const quiet = await logIn('login -q');
     expect(quiet.err.trimEnd().split('\n')).to.have.length(4);

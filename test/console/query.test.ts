@@ -143,7 +143,7 @@ describe('filter line', () => {
       ['limited:maybe', 'maybe', /^limited must be one of yes, no$/],
       ['limited:yes,no', 'limited:yes,no', /^only one limited at a time$/],
       ['!limited:yes', '!limited:yes', /^limited cannot be negated$/],
-      ['by:robot:x', 'robot:x', /^by must be operator:NAME, person:ID or trust:ID$/],
+      ['by:robot:x', 'robot:x', /^by must be operator:NAME, person:ISSUER#ID or trust:ID$/],
       ['idle:>2030-01-31', '2030-01-31', /^must be a time span like/],
       ['idle:>-3d', '-3d', /^must be a time span like/],
       ['created:<-3d', '-3d', /^must be a time in the past/],

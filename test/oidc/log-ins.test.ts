@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { expect } from 'chai';
 import { loadSettings } from '../../config/settings.js';
-import type { WireSession } from '../../daemon/api/contract.js';
+import type { WireSession, WireToken } from '../../daemon/api/contract.js';
 import { readRoleMapping } from '../../daemon/oidc/role-mapping.js';
 import { canary } from '../support/canaries.js';
 import { ConnectProxy } from '../support/connect-proxy.js';
@@ -84,10 +84,10 @@ describe('people log in', () => {
       }
       const answer = await finish(state, await atProvider(url));
       const session = await bodyOf<WireSession>(answer, 201);
-      expect(session).to.include({ actor: 'person:ana', name: 'Ana Lima', role: 'issuer', ended_at: null });
+      expect(session).to.include({ actor: issuer.actorOf('ana'), name: 'Ana Lima', role: 'issuer', ended_at: null });
       expect(Date.parse(session.expires_at) - Date.parse(session.begun_at)).to.equal(8 * HOUR_MS);
       expect((await self({ 'x-llmp-session': session.id })).body).to.deep.equal({
-        actor: 'person:ana',
+        actor: issuer.actorOf('ana'),
         name: 'Ana Lima',
         role: 'issuer',
         projects: null,
@@ -95,19 +95,19 @@ describe('people log in', () => {
         expires_at: session.expires_at,
       });
       const [row] = (await auditOf(daemon)).filter(({ action }) => action === 'admin.login');
-      expect(row).to.include({ actor: 'person:ana', outcome: 'success', client_ip: '203.0.113.7' });
+      expect(row).to.include({ actor: issuer.actorOf('ana'), outcome: 'success', client_ip: '203.0.113.7' });
     });
 
     it('with a group that only the UserInfo endpoint names', async () => {
       issuer.person = { sub: 'bo', groups: ['staff', 'platform'] };
-      expect(await bodyOf(await logIn(), 201)).to.include({ actor: 'person:bo', role: 'admin', name: 'bo' });
+      expect(await bodyOf(await logIn(), 201)).to.include({ actor: issuer.actorOf('bo'), role: 'admin', name: 'bo' });
     });
 
     it('only with a row: others are told so, and recorded', async () => {
       issuer.person = { sub: 'eve', name: 'Eve' };
       refusedWith(await logIn(), 'Eve has no role here: ask the operators of llmp for one');
       const row = (await auditOf(daemon)).at(-1);
-      expect(row).to.include({ action: 'admin.login', actor: 'person:eve', outcome: 'denied' });
+      expect(row).to.include({ action: 'admin.login', actor: issuer.actorOf('eve'), outcome: 'denied' });
     });
 
     it('with names that are cut and masked, and IDs that fit the audit log', async () => {
@@ -185,7 +185,7 @@ describe('people log in', () => {
       const instance = await startDaemon({ env });
       const query = new URL(cameBackTo).search.slice(1);
       const answer = await instance.manage('POST', '/manage/login/web/finish', { state, query });
-      expect(await bodyOf(answer, 201)).to.include({ actor: 'person:ana' });
+      expect(await bodyOf(answer, 201)).to.include({ actor: issuer.actorOf('ana') });
       await instance.stop();
     });
 
@@ -290,14 +290,14 @@ describe('people log in', () => {
       const answer = await finishDevice(device.device_code);
       expect(answer.headers.get('cache-control')).to.equal('no-store');
       const { secret, ...session } = await bodyOf<WireSession & { secret: string }>(answer, 201);
-      expect(session).to.include({ actor: 'person:ana', name: 'Ana Lima', role: 'issuer' });
+      expect(session).to.include({ actor: issuer.actorOf('ana'), name: 'Ana Lima', role: 'issuer' });
       expect(secret).to.match(/^sk-ss-/);
       expect((await self({ authorization: `Bearer ${secret}` })).body).to.include({
-        actor: 'person:ana',
+        actor: issuer.actorOf('ana'),
         role: 'issuer',
       });
       const [row] = (await auditOf(daemon)).filter(({ action }) => action === 'cli.login');
-      expect(row).to.include({ actor: 'person:ana', outcome: 'success', client_ip: '127.0.0.1' });
+      expect(row).to.include({ actor: issuer.actorOf('ana'), outcome: 'success', client_ip: '127.0.0.1' });
 
       daemon.clock.advance(5_000);
       refusedWith(await finishDevice(device.device_code), 'log-in refused: the code is not valid, or was used before');
@@ -325,7 +325,7 @@ describe('people log in', () => {
       refusedWith(await finishDevice(device.device_code), 'Eve has no role here: ask the operators of llmp for one');
       expect((await auditOf(daemon)).at(-1)).to.include({
         action: 'cli.login',
-        actor: 'person:eve',
+        actor: issuer.actorOf('eve'),
         outcome: 'denied',
       });
     });
@@ -374,10 +374,41 @@ describe('people log in', () => {
       refusedWith(await logIn(), 'Ana Lima has no role here: ask the operators of llmp for one');
       expect(await daemon.token(id)).to.include({
         is_active: true,
-        issued_by: 'person:ana',
+        issued_by: issuer.actorOf('ana'),
         issued_by_name: 'Ana Lima',
       });
     });
+  });
+
+  it('as other people at another provider, also with the same ID', async () => {
+    const first = issuer;
+    const at = async (provider: TestIssuer) => {
+      await daemon.stop();
+      issuer = provider;
+      const { url: OIDC_ISSUER, clientSecret: OIDC_CLIENT_SECRET } = provider;
+      daemon = await startDaemon({ env: { ...env, OIDC_ISSUER, OIDC_CLIENT_SECRET }, dir: daemon.dir });
+      const { id, actor } = await bodyOf<WireSession>(await logIn(), 201);
+      expect(actor).to.equal(provider.actorOf('ana'));
+      const asAna = (method: string, path: string, body?: unknown) =>
+        daemon.manage(method, path, body, { 'x-llmp-session': id });
+      return { asAna, listed: async () => (await bodyOf<WireToken[]>(asAna('GET', '/manage/tokens'))).length };
+    };
+    const { id: project_id } = await daemon.createProject();
+    const before = await at(first);
+    const issue = ({ asAna }: typeof before) => asAna('POST', '/manage/tokens', { project_id, duration_hours: 1 });
+    const { id } = await bodyOf<WireToken>(issue(before), 201);
+    await bodyOf(issue(before), 201);
+    problemOf(await issue(before), 403, 'beyond_ceiling');
+
+    const second = await startIssuer({ redirectUri: REDIRECT_URI });
+    const after = await at(second);
+    expect(await after.listed()).to.equal(0);
+    for (const method of ['GET', 'DELETE'])
+      problemOf(await after.asAna(method, `/manage/tokens/${id}`), 404, 'not_found');
+    await bodyOf(issue(after), 201); // Their tokens do not count for the ceiling.
+
+    expect(await (await at(first)).listed(), 'the first one has her tokens still').to.equal(2);
+    await second.stop();
   });
 
   describe('not while the provider', () => {

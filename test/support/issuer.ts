@@ -17,6 +17,8 @@ export interface TestIssuer {
   /** `http://HOST:PORT`. */
   url: string;
   clientSecret: string;
+  /** The person with this `sub`, as in the audit log. */
+  actorOf(sub: string): string;
   /** Who logs in next, with the claims: `sub` and more. */
   person: Json;
   /** What the person does: false denies the log-in. */
@@ -64,6 +66,7 @@ export async function startIssuer({ redirectUri, host = '127.0.0.1' }: TestIssue
   const issuer: TestIssuer = {
     url,
     clientSecret,
+    actorOf: (sub) => `person:${url}#${sub}`,
     person: { sub: 'ana' },
     consents: true,
     asks: false,

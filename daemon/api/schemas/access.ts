@@ -58,7 +58,9 @@ export const ceilings = z
 
 export const self = z
   .strictObject({
-    actor: string('As in the audit log: `management`, `operator:` and a name, or `person:` and an ID.'),
+    actor: string(
+      'As in the audit log: `management`, `operator:` and a name, or `person:` with the identity provider and the ID that it gave.',
+    ),
     name: nullable(string('Name of the operator or the person; null for the holder of the management token.')),
     role: nullable(role.describe('The role; null for the holder of the management token, who may do everything.')),
     projects: nullable(z.array(uuid('ID of a project.'))).describe(

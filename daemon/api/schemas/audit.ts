@@ -53,7 +53,7 @@ export const auditRecord = z
     time: timestamp('Time of the action. For `token.use`, the start of the hour.'),
     action: z.enum(AUDIT_ACTIONS).describe('The action that was taken or attempted.'),
     actor: string(
-      'Who took the action: `operator:` and a name, `person:` and an ID of the identity provider, `trust:` and an ID, or one of management, admin, cli, tui, token and system. `management` is any API client with the management token that does not send `X-Llmp-Actor`.',
+      'Who took the action: `operator:` and a name, `person:` with the identity provider and the ID that it gave, `trust:` and an ID, or one of management, admin, cli, tui, token and system. `management` is any API client with the management token that does not send `X-Llmp-Actor`.',
     ),
     user: nullable(
       string('The user of the front end, as reported by the front end; not verified. Null if it reported none.'),

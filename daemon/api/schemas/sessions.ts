@@ -20,7 +20,7 @@ export const session = z
       timestamp('When it was ended, by the user or by a change of what the user may do; null until then.'),
     ),
     actor: string(
-      'As in the audit log: `admin` for the holder of the management token, `operator:` and a name, or `person:` and an ID.',
+      'As in the audit log: `admin` for the holder of the management token, `operator:` and a name, or `person:` with the identity provider and the ID that it gave.',
     ),
     name: nullable(string('Name of the operator or the person; null for the holder of the management token.')),
     role: nullable(z.enum(ROLES).describe('The role; null for the holder of the management token.')),

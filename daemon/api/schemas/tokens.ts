@@ -188,7 +188,7 @@ export const token = z
     last_used_at: nullable(timestamp('Time of the last use; null if the token was never used.')),
     issued_by: nullable(
       string(
-        'Who has issued the token: `operator:` and a name, `person:` and the ID that the identity provider gave, or `trust:` and an ID. Null: the holder of the management token.',
+        'Who has issued the token: `operator:` and a name, `person:` with the identity provider and the ID that it gave, such as `person:login.example.com#248289761001`, or `trust:` and an ID. Null: the holder of the management token.',
       ),
     ),
     issued_by_name: nullable(string('Name of who has issued the token, or null.')),
