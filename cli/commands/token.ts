@@ -7,6 +7,7 @@ import { type BatchChange, dryRun, onEachId, TOKENS } from '../batch.js';
 import { command, type Invocation } from '../command.js';
 import { flag, text, value, valuesOf } from '../option.js';
 import { EXIT, usage } from '../../console/failure.js';
+import { ISSUERS } from '../../console/query/values.js';
 import { idsIn, onlyProject } from '../filters.js';
 import { shownSecret } from '../../daemon/api/tokens-of-secret.js';
 import { wholeIdOf } from '../ids.js';
@@ -29,7 +30,7 @@ const shareOfCap = termKind('tokens', 'used', 'a percentage with a sign, such as
 const age = termKind('tokens', 'created', 'a time ago or a time with a sign, such as <7d or >2030-01-31');
 const errorCount = termKind('tokens', 'errors', 'a whole number', '>');
 const modelName = termKind('tokens', 'model', 'a part of the name of a model, without spaces');
-const issuer = termKind('tokens', 'by', 'operator:NAME, person:ISSUER#ID or trust:ID');
+const issuer = termKind('tokens', 'by', ISSUERS);
 const idleTime = termKind('tokens', 'idle', 'a time such as 12h, 30d or 8w', '>');
 
 const list = command({
@@ -71,7 +72,7 @@ const list = command({
     issuedBy: value(
       '--issued-by <ACTOR>',
       issuer,
-      'only tokens of this issuer: operator:NAME, person:ISSUER#ID or trust:ID; a name alone is that of an operator',
+      `only tokens of this issuer: ${ISSUERS}; another name alone is that of an operator`,
     ),
     sort: value(
       '--sort <FIELD>',

@@ -2,6 +2,7 @@
 import { Readable, Writable } from 'node:stream';
 import type { ManagementClient } from '../../daemon/api/client.js';
 import { matchShown } from '../../console/columns/access.js';
+import { doerOf } from '../../daemon/api/vocabulary.js';
 import type { FilteredScreen } from '../../console/query/types.js';
 import type { Completes } from '../option.js';
 import type { Globals } from '../globals.js';
@@ -147,8 +148,8 @@ async function tokens(client: ManagementClient, beginning: string, signal: Abort
 /** The last batches. */
 async function batches(client: ManagementClient, signal: AbortSignal): Promise<Candidate[]> {
   const { items } = await client.auditRecords({ group: 'batch', limit: String(MAX_CANDIDATES) }, signal);
-  return items.flatMap(({ batch, action, count, time, user, actor }) =>
-    batch === null ? [] : [{ word: batch, meaning: `${action}, ${count ?? 1}, ${time}, ${user ?? actor}` }],
+  return items.flatMap(({ batch, action, count, time, ...record }) =>
+    batch === null ? [] : [{ word: batch, meaning: `${action}, ${count ?? 1}, ${time}, ${doerOf(record)}` }],
   );
 }
 

@@ -83,7 +83,7 @@ export const TOPICS: Readonly<Record<string, Topic>> = {
           'May use a model with such a name, by its own list and that of its project. `*` stands for any characters.',
         'limited:yes': 'Has limits of requests or model tokens, or its project has. `limited:no`: all others.',
         'by:operator:ana':
-          'Was issued by an operator, or by a person (`by:person:ISSUER#ID`) or a trust (`by:trust:ID`). `by:ana` is the operator.',
+          'Was issued by an operator, or by a person (`by:person:ISSUER#ID`), a trust (`by:trust:ID`) or the holder of the management token (`by:management-token`). `by:ana` is the operator.',
         'used:>90%': 'Has used more than this share of its cap.',
         'budget:hard':
           'It or its project has a budget of this mode: `hard`, `soft` or `shadow`. `budget:yes`: of any mode. `budget:no`: none.',

@@ -37,7 +37,7 @@ export function keysOf(screen: FilteredScreen, { projects, tokens, models = [] }
           what: 'share of its budget that is left, for example <20%',
           values: spans('<50%', '<20%', '<5%'),
         },
-        { name: 'by', what: 'who has issued it, for example operator:ana', values: [] },
+        { name: 'by', what: 'who has issued it, for example operator:ana', values: values.issuer.completions },
       ];
     case 'projects':
       return [

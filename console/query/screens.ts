@@ -33,7 +33,7 @@ export function tokenReading(terms: readonly Term[], { projects }: KnownNames): 
     model: reader.selection('model', values.modelPart),
     allows: reader.selection('allows', values.modelPattern),
     limited: limitedQuery(reader),
-    issued_by: reader.only('by', values.issuer),
+    issued_by: reader.only('by', values.issuer.resolve),
     used_over: used.over,
     used_under: used.under,
     budget: reader.only('budget', values.budget.resolve),

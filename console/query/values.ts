@@ -5,6 +5,7 @@ import {
   type AUDIT_ACTORS,
   type AuditOutcome,
   type BudgetFilter,
+  BY_MANAGEMENT_TOKEN,
   ERROR_CODE_PATTERN,
   type EventKind,
   ID_PREFIX_PATTERN,
@@ -151,13 +152,19 @@ export const actor: ValueSet = {
   },
 };
 
-/** Who has issued a token. A name alone is that of an operator. */
-export const issuer: ValueResolver = (part) => {
-  const { text } = part;
-  if (NAMED_ACTOR.test(text)) return { value: text };
-  if (isNameBegun(part)) return 'open';
-  if (text !== '' && !text.includes(':')) return { value: `operator:${text}` };
-  return { problem: 'by must be operator:NAME, person:ISSUER#ID or trust:ID' };
+/** What `by` takes. */
+export const ISSUERS = `operator:NAME, person:ISSUER#ID, trust:ID or ${BY_MANAGEMENT_TOKEN}`;
+
+/** Who has issued a token. Another name alone is that of an operator. */
+export const issuer: ValueSet = {
+  completions: [{ insert: BY_MANAGEMENT_TOKEN, what: 'the holder of the management token' }],
+  resolve(part) {
+    const { text } = part;
+    if (text === BY_MANAGEMENT_TOKEN || NAMED_ACTOR.test(text)) return { value: text };
+    if (isNameBegun(part)) return 'open';
+    if (text !== '' && !text.includes(':')) return { value: `operator:${text}` };
+    return { problem: `by must be ${ISSUERS}` };
+  },
 };
 
 export const outcome = oneOf('outcome', OUTCOMES);

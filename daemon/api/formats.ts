@@ -1,4 +1,5 @@
 /** Formats of values for people: the same in the command line, the terminal UI, the Admin UI and the doctor. */
+import { doerOf } from './vocabulary.js';
 
 let grouping: Intl.NumberFormat | undefined;
 
@@ -21,9 +22,12 @@ export const rate = (perSecond: number): string =>
 export const short = (value: number): string =>
   value < 10 ? value.toFixed(2) : value < 100 ? value.toFixed(1) : value.toFixed(0);
 
-/** Who did something: `ana@laptop (cli)`, or the actor alone. */
-export const actorShown = ({ actor, user }: { actor: string; user: string | null }): string =>
-  user === null ? actor : `${user} (${actor})`;
+/** Who did something: `ana@laptop (cli)`, `operator:ana (ana@laptop)`, or the actor alone. What is verified comes first. */
+export function actorShown({ actor, user }: { actor: string; user: string | null }): string {
+  if (user === null) return actor;
+  const doer = doerOf({ actor, user });
+  return `${doer} (${doer === actor ? user : actor})`;
+}
 
 /** `2h ago by ana@laptop: leaked`; undefined for a token that is not revoked. */
 export function revocationShown(

@@ -165,6 +165,12 @@ export type AuditActor = (typeof AUDIT_ACTORS)[number] | `${(typeof NAMED_ACTORS
 export const MAX_NAMED_ACTOR_LENGTH = 590;
 export const NAMED_ACTOR_PATTERN = `(?:${NAMED_ACTORS.join('|')}):[^\\x00-\\x1f\\x7f]{1,${MAX_NAMED_ACTOR_LENGTH}}`;
 export const ACTOR_PATTERN = `(?:${AUDIT_ACTORS.join('|')}|${NAMED_ACTOR_PATTERN})`;
+/** Selects tokens that the holder of the management token has issued: their `issued_by` is null. */
+export const BY_MANAGEMENT_TOKEN = 'management-token';
+
+/** Who did something: who is verified, or else whom the front end names, or else the front end. */
+export const doerOf = ({ actor, user }: { actor: string; user: string | null }): string =>
+  NAMED_ACTORS.some((kind) => actor.startsWith(`${kind}:`)) ? actor : (user ?? actor);
 
 /** Outcomes in audit records. */
 export const AUDIT_OUTCOMES = ['success', 'denied', 'error'] as const;

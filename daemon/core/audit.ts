@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import type { AuditAction, AuditActor, AuditOutcome } from '../api/vocabulary.js';
+import { type AuditAction, type AuditActor, type AuditOutcome, doerOf } from '../api/vocabulary.js';
 import { withoutSecrets } from './masking.js';
+import type { Revocation } from './token.js';
 
 /** The actor and request of a change, recorded in every audit record. */
 export interface Caller {
@@ -66,6 +67,12 @@ export const masked = (caller: Caller): Caller => ({
   user: caller.user && withoutSecrets(caller.user),
   reason: caller.reason && withoutSecrets(caller.reason),
 });
+
+/** What a revocation by this caller records of it. */
+export function revocationBy(caller: Caller, nowMs: number): Revocation {
+  const { reason, ...who } = masked(caller);
+  return { revokedAtMs: nowMs, revokedBy: doerOf(who), revokeReason: reason };
+}
 
 function maskedValue(value: unknown): unknown {
   if (typeof value === 'string') return withoutSecrets(value);

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
 import type { Caller } from './audit.js';
-import { masked } from './audit.js';
+import { revocationBy } from './audit.js';
 import { AuditWriter } from './audit-writer.js';
 import { actorOfOperator, type Authority, authorityOfOperator } from './authority.js';
 import { Changes, type DoneRecord } from './changes.js';
@@ -134,12 +134,10 @@ export class Operators {
   /** @returns one record for each token. */
   async #revokeTokensOf({ id, name }: Operator, tx: ChangeTransaction, caller: Caller): Promise<DoneRecord[]> {
     const now = this.#clock.now();
-    const { user, actor, reason } = masked(caller);
-    const revocation = { revokedAtMs: now, revokedBy: user ?? actor, revokeReason: reason };
     const tokens = await tx.access.lockActiveTokensOf(actorOfOperator(name), now);
     await tx.access.revokeTokens(
       tokens.map((token) => token.id),
-      revocation,
+      revocationBy(caller, now),
     );
     return tokens.map(({ id: tokenId, projectId, obfuscated }) => ({
       audit: {

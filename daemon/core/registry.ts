@@ -6,7 +6,7 @@ import type { PurseCounts } from './budget/counts.js';
 import { type Spent, spentIn } from './budget/spending.js';
 import { EVERYTHING, hasProject, isInScope, projectsWithin } from './authority.js';
 import { checkActiveTokens, checkPolicies, checkTerms, type Issuer, lockIssuer } from './ceilings.js';
-import { auditRecord, type AuditSubject, type Caller, masked, SYSTEM_CALLER } from './audit.js';
+import { auditRecord, type AuditSubject, type Caller, revocationBy, SYSTEM_CALLER } from './audit.js';
 import type {
   Change,
   ChangeTransaction,
@@ -34,7 +34,6 @@ import {
   NOT_REVOKED,
   obfuscate,
   type Project,
-  type Revocation,
   stateOf,
   type Token,
   type TokenState,
@@ -401,7 +400,7 @@ export class Registry {
       const details: Record<string, unknown> = isActive === undefined ? {} : { is_active: [token.isActive, isActive] };
       const changed = { ...token };
       if (isActive !== undefined && token.isActive !== isActive) {
-        const revocation = isActive ? NOT_REVOKED : this.#revocationBy(caller);
+        const revocation = isActive ? NOT_REVOKED : revocationBy(caller, this.#clock.now());
         await (isActive ? tx.reactivateToken(id) : tx.revokeToken(id, revocation));
         Object.assign(changed, { isActive, ...revocation });
       }
@@ -420,17 +419,12 @@ export class Registry {
     return this.#shown(row, purse);
   }
 
-  #revocationBy(caller: Caller): Revocation {
-    const { user, actor, reason } = masked(caller);
-    return { revokedAtMs: this.#clock.now(), revokedBy: user ?? actor, revokeReason: reason };
-  }
-
   /** @returns the number of tokens revoked. */
   async revokeTokensOf(projectId: string, caller: Caller, scope: Scope): Promise<number> {
     const attempt = { action: 'token.revoke_all', projectId } as const;
     return this.#change(attempt, caller, async (tx) => {
       if (!hasProject(scope, projectId) || !(await tx.lockProject(projectId))) throw projectNotFound();
-      const count = await tx.revokeTokensOf(projectId, this.#revocationBy(caller));
+      const count = await tx.revokeTokensOf(projectId, revocationBy(caller, this.#clock.now()));
       return { value: count, change: change('tokens.revoked', projectId), audit: { ...attempt, count } };
     });
   }

@@ -49,7 +49,7 @@ export const TERM_NAMES = {
 /** When, by whom and why a token was revoked. Null for a token that is active, or was revoked by a release that did not record it. */
 export interface Revocation {
   revokedAtMs: number | null;
-  /** The user of the front end, or else the actor. */
+  /** Who is verified, or else the user of the front end, or else the front end. */
   revokedBy: string | null;
   revokeReason: string | null;
 }

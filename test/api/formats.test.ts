@@ -59,6 +59,9 @@ describe('formats for people', () => {
   it('of who did something, and of a revocation', () => {
     expect(actorShown({ actor: 'cli', user: 'ana@laptop' })).to.equal('ana@laptop (cli)');
     expect(actorShown({ actor: 'cli', user: null })).to.equal('cli');
+    // What a front end says must not stand in the place of what is verified.
+    for (const actor of ['operator:ana', 'person:4f2a', 'trust:0b5e'])
+      expect(actorShown({ actor, user: 'root@laptop' })).to.equal(`${actor} (root@laptop)`);
     const nowMs = Date.UTC(2030, 0, 1, 12);
     const shown = (revoked_by: string | null, revoke_reason: string | null) =>
       revocationShown({ revoked_at: '2030-01-01T10:00:00.000Z', revoked_by, revoke_reason }, nowMs);

@@ -1,7 +1,13 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'chai';
-import type { WireAuditRecord, WireOperator, WireOperatorCreated, WireSelf } from '../../daemon/api/contract.js';
+import type {
+  WireAuditRecord,
+  WireOperator,
+  WireOperatorCreated,
+  WireSelf,
+  WireToken,
+} from '../../daemon/api/contract.js';
 import { daemonForEachTest, temporaryFolder } from '../support/daemon.js';
 import { commandsAt } from './captured.js';
 
@@ -108,7 +114,10 @@ describe('llmp operator, against a daemon', () => {
     expect(beyond.err).to.match(/^llmp: .*hours.*\n {2}Ask for less\. Your ceilings: llmp whoami\n$/);
     await here('token generate --duration 8h -q', as(ana));
     await here('token generate -q', as(bo));
-    await here('token generate -q');
+    await here('token generate --name ours -q');
+    const ours = await json<WireToken[]>('token list by:management-token');
+    expect(ours.map(({ name }) => name)).to.deep.equal(['ours']);
+    expect(await ids('token list by:management-token', as(ana))).to.deep.equal([]);
     const [own] = await ids('token list by:ana');
     for (const args of ['by:operator:ana', '--issued-by ana', '--issued-by operator:ana']) {
       expect(await ids(`token list ${args}`), args).to.deep.equal([own]);

@@ -4,6 +4,7 @@ import { subjectsOf } from '../../console/columns/column.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import type { WireAuditRecord } from '../../daemon/api/contract.js';
 import { actorShown, exact } from '../../daemon/api/formats.js';
+import { doerOf } from '../../daemon/api/vocabulary.js';
 import { keyOf } from '../keys/press.js';
 import { fact, type ListColumn } from '../parts/columns.js';
 import { dateHour, dateTime, shortTime } from '../parts/figures.js';
@@ -55,7 +56,7 @@ function columnsOf(state: State, columns: number): readonly ListColumn<WireAudit
       actor: {
         minWidth: columns >= USER_COLUMNS ? 22 : isWide ? 10 : 12,
         // Where there is no room for both, who it was says more than the program.
-        show: (record) => strip(columns < USER_COLUMNS ? (record.user ?? record.actor) : actorShown(record)),
+        show: (record) => strip(columns < USER_COLUMNS ? doerOf(record) : actorShown(record)),
       },
       target: { minWidth: isWide ? 18 : 12, show: subjectAndCount },
       reason: { minWidth: isWide ? 14 : 12, ...(columns < CHANGES_COLUMNS && { show: reasonOrChanges }) },

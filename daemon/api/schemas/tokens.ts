@@ -8,6 +8,7 @@ import {
   TOKEN_SORT_ORDERS,
   TOKEN_STATES,
   type TokenSortOrder,
+  BY_MANAGEMENT_TOKEN,
   NAMED_ACTOR_PATTERN,
 } from '../vocabulary.js';
 import { FAILURES_ARE } from './failures.js';
@@ -148,9 +149,9 @@ export const tokenQuery = z.strictObject({
   issued_by: about(
     z
       .string()
-      .regex(new RegExp(`^${NAMED_ACTOR_PATTERN}$`))
-      .describe('operator:, person: or trust: and a name or ID'),
-    'Only tokens that this operator or person has issued, or that were exchanged by this trust.',
+      .regex(new RegExp(`^(?:${NAMED_ACTOR_PATTERN}|${BY_MANAGEMENT_TOKEN})$`))
+      .describe(`operator:, person: or trust: and a name or ID, or ${BY_MANAGEMENT_TOKEN}`),
+    `Only tokens that this operator, this person or the holder of the management token (\`${BY_MANAGEMENT_TOKEN}\`) has issued, or that were exchanged by this trust.`,
   ).optional(),
   q: about(
     partOfText,
@@ -196,7 +197,7 @@ export const token = z
     revoked_at: nullable(timestamp('Time of the revocation; null unless the token is revoked.')),
     revoked_by: nullable(
       string(
-        'Who revoked the token: the user that the front end reported (not verified), or else the actor as in the audit log. Null unless the token is revoked.',
+        'Who revoked the token, as `actor` in the audit log. For the holder of the management token, the user that the front end reported (not verified), if it did. Null unless the token is revoked.',
       ),
     ),
     revoke_reason: nullable(string('The reason that was given in `X-Audit-Reason` for the revocation, or null.')),

@@ -103,8 +103,8 @@ export type Moment = { atMs: number } | { inMs: number };
 /** Undefined conditions match all tokens; the others must all hold. */
 export interface TokenFilter {
   projects?: Selection<string> | undefined;
-  /** Only tokens that this actor has issued. */
-  issuedBy?: AuditActor | undefined;
+  /** Only tokens that this actor has issued; null: the holder of the management token. */
+  issuedBy?: AuditActor | null | undefined;
   states?: Selection<TokenState> | undefined;
   expiresAfter?: Moment | undefined;
   expiresBefore?: Moment | undefined;

@@ -16,6 +16,7 @@ import { cachedUrl } from '../../api/schemas/fields.js';
 import { timestampMs } from '../../api/timestamp.js';
 import {
   type AuditActor,
+  BY_MANAGEMENT_TOKEN,
   MS_PER_UNIT,
   type PolicyChanges,
   spanMs,
@@ -165,7 +166,7 @@ export function tokenFilter(query: z.output<typeof schemas.tokenQuery>): TokenFi
     spentUnderNano: nanoIn(query.spent_under),
     leftOverPercent: query.left_over,
     leftUnderPercent: query.left_under,
-    issuedBy: query.issued_by as AuditActor | undefined, // Validated by the schema.
+    issuedBy: query.issued_by === BY_MANAGEMENT_TOKEN ? null : (query.issued_by as AuditActor | undefined), // Validated by the schema.
     text: query.q,
     words: query.words === undefined ? undefined : wordsOf(query.words),
   };

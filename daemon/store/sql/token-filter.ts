@@ -39,7 +39,7 @@ const BY_CREATION = 'tokens_created_at';
 export function countIndexOf(filter: TokenFilter): string | null {
   const { projects, text, words, usedOverPercent, usedUnderPercent, createdAfter, createdBefore, ...rest } = filter;
   const { idleSince, ...others } = rest;
-  if (filter.issuedBy !== undefined) return BY_ISSUER;
+  if (filter.issuedBy !== undefined) return filter.issuedBy === null ? null : BY_ISSUER;
   if (projects && !projects.isExcluded) return OF_PROJECT;
   const isOfTime = (idleSince ?? createdAfter ?? createdBefore) !== undefined;
   const isOfCap = (usedOverPercent ?? usedUnderPercent) !== undefined;
@@ -85,7 +85,7 @@ export function tokenConditions(filter: DeterminedFilter, nowMs: number, dialect
     where.and(word.isExcluded ? `NOT (${condition})` : condition, bind);
   });
   if (projects !== undefined) where.and(...projectCondition(projects));
-  if (issuedBy !== undefined) where.and('t.issued_by = $issuedBy', { issuedBy });
+  if (issuedBy !== undefined) where.and(...issuerCondition(issuedBy));
   if (states !== undefined) where.and(stateCondition(selected(states)), { yes: true, no: false, now: nowMs });
   if (expiresAfter !== undefined) where.and('t.expires_at > $after', { after: atMs(expiresAfter, nowMs) });
   if (expiresBefore !== undefined) where.and('t.expires_at < $before', { before: atMs(expiresBefore, nowMs) });
@@ -142,13 +142,23 @@ export function idsOfOwners(
     sql: `SELECT t.id FROM tokens t ${indexHint(index)} WHERE ${condition} LIMIT ${most}`,
     bind,
   });
-  if (issuedBy !== undefined) return ids(BY_ISSUER, 't.issued_by = $issuedBy', { issuedBy });
+  if (issuedBy !== undefined) return ids(BY_ISSUER, ...issuerCondition(issuedBy));
   // Those of one project have an index in the order of a page.
   if (!projects || projects.isExcluded || projects.among.length === 1) return null;
   return ids(OF_PROJECT, ...projectCondition(projects));
 }
 
 const atMs = (moment: Moment, nowMs: number) => ('atMs' in moment ? moment.atMs : nowMs + moment.inMs);
+
+/** Whether it selects the tokens of some projects or of a named issuer, which are few of all tokens. */
+export const isOfSome = ({ projects, issuedBy }: TokenFilter): boolean =>
+  projects?.isExcluded === false || typeof issuedBy === 'string';
+
+/** @param issuedBy null: the holder of the management token, whose tokens have an empty text. */
+export const issuerCondition = (issuedBy: string | null): [string, Bind] => [
+  't.issued_by = $issuedBy',
+  { issuedBy: issuedBy ?? '' },
+];
 
 export function projectCondition({ among, isExcluded }: Selection<string>): [string, Bind] {
   const bind = Object.fromEntries(among.map((id, i) => [`project_${i}`, id]));

@@ -18,6 +18,8 @@ import {
   type DeterminedFilter,
   idsOfOwners,
   idsOfTimes,
+  isOfSome,
+  issuerCondition,
   pageIndexOf,
   projectCondition,
   selected,
@@ -66,7 +68,7 @@ export async function listTokens(
 async function usableIn(on: Reader, { allows, projects, issuedBy }: TokenFilter): Promise<Usable | null> {
   if (!allows) return null;
   const among = new Conditions();
-  if (issuedBy !== undefined) among.and('t.issued_by = $issuedBy', { issuedBy });
+  if (issuedBy !== undefined) among.and(...issuerCondition(issuedBy));
   if (projects && !projects.isExcluded) among.and(...projectCondition(projects));
   return usableBy(on, allows, among);
 }
@@ -101,7 +103,7 @@ async function tokensInOrder(on: Reader, listing: Listing): Promise<PageOf<Token
   const few = used ? null : await listing.findFew();
   const found = used ?? (few ? null : await firstSpent(on, listing));
   const conditions = few?.rest ?? filter;
-  const isOfFew = few !== null || conditions.projects?.isExcluded === false || conditions.issuedBy !== undefined;
+  const isOfFew = few !== null || isOfSome(conditions);
   const counted = tokenConditions(conditions, nowMs, dialect, isOfFew);
   const part = states ? { ...conditions, states: { among: states, isExcluded: false } } : conditions;
   const where = tokenConditions(part, nowMs, dialect);
@@ -137,7 +139,7 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
   const { errorsOver, models, ...others } = filter;
   const used = useCondition({ errorsOver, models }, nowMs, on.dialect);
   // Most tokens in the order of the page are of other issuers.
-  if (!used || column === 'spent' || filter.issuedBy !== undefined) return null;
+  if (!used || column === 'spent' || typeof filter.issuedBy === 'string') return null;
   const part = states ? { ...others, states: { among: states, isExcluded: false } } : others;
   const ordered = { sortColumn: `t.${column}`, idColumn: 't.id', descending };
   const where = afterPosition(tokenConditions(part, nowMs, on.dialect), ordered, page.after);
@@ -156,7 +158,7 @@ async function firstUsed(on: Reader, listing: Listing): Promise<string[] | null>
  */
 async function firstSpent(on: Reader, { filter, field, descending, page, nowMs }: Listing): Promise<string[] | null> {
   // Most tokens are of other projects than the given ones, and of other issuers.
-  if (field !== 'spent' || filter.projects?.isExcluded === false || filter.issuedBy !== undefined) return null;
+  if (field !== 'spent' || isOfSome(filter)) return null;
   const where = tokenConditions(filter, nowMs, on.dialect);
   const first = firstBySpent(descending, page.after, FIRST_PER_ROW * (page.limit + 1), nowMs);
   const order = orderOf({ sortColumn: 'first.spent', idColumn: 'first.id', descending });
