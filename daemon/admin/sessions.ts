@@ -67,7 +67,12 @@ const MAX_LIFETIME_MS = 8 * 3_600_000;
 
 const SESSION_PURPOSE = 'session';
 
-/** The `__Secure-` prefix makes browsers reject the cookie from pages without TLS. On localhost, some browsers would reject it always. */
+/**
+ * The `__Secure-` prefix makes browsers reject the cookie from pages without TLS. On localhost, some browsers would reject it always. `__Host-`
+ * requires the path `/`, which ADMIN_UI_PATH never is: the proxy, and whatever else is behind the same host name, would get the cookie, too, and
+ * two Admin UIs of a host would overwrite each other's. What `__Host-` would add is little: a page of a sibling domain can set a cookie here, but
+ * only one that was sealed for this host name can be opened, so at most that of another user of this daemon, whom all pages name.
+ */
 const cookieName = ({ isTls }: BrowserLocation) => (isTls ? '__Secure-llmp-admin' : 'llmp-admin');
 
 /** Header of the script's automatic refreshes. */
