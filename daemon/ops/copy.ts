@@ -97,8 +97,11 @@ const TIMEOUTS: Readonly<DatabaseTimeouts> = {
 const DEAD_AFTER_MS = 30_000;
 /** Usage of earlier hours does not change any more, unless the database was unreachable for longer. */
 const OLD_AFTER_MS = 26 * HOUR_MS;
-/** For the rows that are written out of the order of an index. */
-const SQLITE_CACHE_KB = 131_072;
+/**
+ * For a SQLite database that is copied into: a cache for the unique index of digests, and no wait for the disk after each page of rows. A
+ * power failure loses the last pages, and then the progress does not count them either.
+ */
+const SQLITE_PRAGMAS = ['cache_size = -65536', 'synchronous = NORMAL', 'wal_autocheckpoint = 16384'];
 
 /** The state of the whole copy, in the target. */
 interface CopyState {
@@ -134,7 +137,8 @@ async function copyBetween(request: CopyRequest, opened: ResourceStack): Promise
   const fingerprint = await fingerprintOf(source);
   const state = await begin(request, { source, target, fingerprint, keyId: boxes.target.keyId });
   writeKey();
-  if (target instanceof SqliteDatabase) await target.writer.run(`PRAGMA cache_size = -${SQLITE_CACHE_KB}`);
+  if (target instanceof SqliteDatabase)
+    for (const pragma of SQLITE_PRAGMAS) await target.writer.run(`PRAGMA ${pragma}`);
 
   const rowsOf = new Map<string, number>();
   const expected = await countsOf(source);

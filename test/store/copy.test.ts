@@ -142,6 +142,20 @@ const contentOf = (place: Place): Promise<Record<string, CopiedRow[]>> =>
     return content;
   });
 
+/** Names of the indexes that a migration of ours has made, by table. */
+const indexesOf = (place: Place): Promise<Record<string, string[]>> =>
+  place.use(async (database) => {
+    const queries = (await database.loadSequelize()).getQueryInterface();
+    const indexes: Record<string, string[]> = {};
+    for (const { name: table } of COPIED_TABLES) {
+      const found = (await queries.showIndex(table)) as { name: string }[];
+      // The others have other names on each database.
+      const names = new Set(found.map(({ name }) => name).filter((name) => name.startsWith(`${table}_`)));
+      indexes[table] = [...names].filter((name) => !/_(pkey|key|fk|ibfk)(_\d)?$/.test(name)).sort();
+    }
+    return indexes;
+  });
+
 const ROUTE = ['sqlite', 'postgres', 'mysql', 'sqlite', 'mysql', 'postgres', 'sqlite'] as const;
 const WITHOUT_SERVERS = WITHOUT.postgres || WITHOUT.mysql;
 
@@ -153,6 +167,8 @@ describe('llmp migrate copy', function () {
     let from = await newPlace('sqlite');
     await fill(from);
     const content = await contentOf(from);
+    const indexes = await indexesOf(from);
+    expect(indexes.tokens).to.include('tokens_spent');
     for (const kind of ROUTE.slice(1)) {
       const to = await newPlace(kind);
       const { exitCode, out, err } = await copyTo(from, to);
@@ -163,6 +179,7 @@ describe('llmp migrate copy', function () {
         Object.fromEntries(Object.entries(content).map(([name, rows]) => [name, rows.length])),
       );
       expect(await contentOf(to), `on ${kind}`).to.deep.equal(content);
+      expect(await indexesOf(to), `on ${kind}`).to.deep.equal(indexes);
       await to.use(async (database) => {
         const found = await new SqlRecords(database, boxOf(KEY)).auditRecords(
           { text: 'odd' },

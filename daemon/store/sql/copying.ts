@@ -7,7 +7,9 @@ import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
 import { exactNumber } from './numbers.js';
 import { insertWords, wordRowsOf } from './audit-words.js';
 import { type Cell, type Columns, number, text } from './columns.js';
+import { indexesOf, removeIndexes, restoreIndexes } from './copied-indexes.js';
 import type { Bind, Database, Reader, SqlTransaction } from './database.js';
+import type { Dialect } from './dialect.js';
 import { namesById } from './names.js';
 import { Table } from './table.js';
 import * as declared from './tables.js';
@@ -58,7 +60,9 @@ export class RowsDigest {
   #change(row: CopiedRow, by: 1 | -1): void {
     this.count += by;
     const digest = hash('sha256', JSON.stringify(Object.values(row)), 'buffer');
-    for (const [lane, sum] of this.#sums.entries()) this.#sums[lane] = sum + by * digest.readUInt32LE(4 * lane);
+    const sums = this.#sums;
+    // Not with an iterator, which would take longer than the digest.
+    for (let lane = 0; lane < LANES; lane++) sums[lane] = (sums[lane] ?? 0) + by * digest.readUInt32LE(4 * lane);
   }
 
   /** In hex. */
@@ -82,6 +86,8 @@ export interface TableProgress {
   /** What was read again from the other database. */
   checked: Stretch;
   isCopied: boolean;
+  /** What makes the indexes again that were removed before the first row; null before that. */
+  indexes: readonly string[] | null;
 }
 
 const FIRST_PAGE = 100;
@@ -90,7 +96,6 @@ const LARGEST_PAGE = 4_000;
 const LARGEST_PAGE_OF_TEXTS = 1_000;
 /** In characters. */
 const PAGE_LENGTH = 1_000_000;
-const MAX_PARAMETERS = 20_000;
 
 /** What the servers say of a value that does not fit its column. */
 const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JSON)/i;
@@ -195,56 +200,54 @@ const TYPES_OF_POSTGRES = { text: 'text', json: 'text', number: 'bigint', flag: 
 const MYSQL_TEXT = 'LONGTEXT CHARACTER SET utf8mb4';
 const TYPES_OF_MYSQL = { text: MYSQL_TEXT, json: MYSQL_TEXT, number: 'BIGINT', flag: 'TINYINT' } as const;
 
-/**
- * Inserts rows, in as many statements as the database needs. Servers get all rows as one value, which takes a tenth of the time of a value
- * for each cell.
- */
+/** Inserts rows as one value of JSON, which takes a tenth of the time of a value for each cell. */
 async function insertRows(tx: SqlTransaction, table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
   const columns = Object.values(table.columns);
   const names = columns.map(({ name }) => name);
-  const into = `INSERT INTO ${table.name} (${names.join(', ')})`;
-  const most = tx.dialect.name === 'sqlite' ? Math.max(1, Math.floor(MAX_PARAMETERS / columns.length)) : rows.length;
-  for (const some of portions(rows, most)) {
-    if (tx.dialect.name === 'sqlite') {
-      await insertCells(tx, `${into} VALUES`, names, some);
-      continue;
-    }
-    // The names are quoted, because some are words of SQL.
-    const from =
-      tx.dialect.name === 'postgres'
-        ? `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ name, type }) => `"${name}" ${TYPES_OF_POSTGRES[type]}`).join(', ')})`
-        : `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
-            .map(({ name, type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$.${name}' ERROR ON ERROR`)
-            .join(', ')})) AS r`;
-    const read = names.map((name, at) => (tx.dialect.name === 'postgres' ? `r."${name}"` : `r.c${at}`));
-    await tx.execute(`${into} SELECT ${read.join(', ')} FROM ${from}`, { rows: JSON.stringify(some) }, 'long');
+  const { isArray, read, from } = readersOf[tx.dialect.name](columns);
+  const sql = `INSERT INTO ${table.name} (${names.join(', ')}) SELECT ${read.join(', ')} FROM ${from}`;
+  for (const some of portions(rows)) {
+    const json = JSON.stringify(isArray ? some.map((row) => names.map((name) => row[name] ?? null)) : some);
+    await tx.execute(sql, { rows: json }, 'long');
   }
 }
 
-async function insertCells(
-  tx: SqlTransaction,
-  into: string,
-  names: readonly string[],
-  rows: readonly CopiedRow[],
-): Promise<void> {
-  const bind: Bind = {};
-  const tuples = rows.map((row, at) => {
-    const places = names.map((name, of) => {
-      bind[`v${at}_${of}`] = row[name] ?? null;
-      return `$v${at}_${of}`;
-    });
-    return `(${places.join(', ')})`;
-  });
-  await tx.execute(`${into} ${tuples.join(', ')}`, bind);
+/** How a statement reads the cells of rows in JSON: an array, or an object with quoted names, because some are words of SQL. */
+const readersOf: Record<Dialect['name'], (columns: readonly Columns[string][]) => RowsInJson> = {
+  sqlite: (columns) => ({
+    isArray: true,
+    read: columns.map((_, at) => `r.value ->> ${at}`),
+    from: 'json_each($rows) AS r',
+  }),
+  postgres: (columns) => ({
+    isArray: false,
+    read: columns.map(({ name }) => `r."${name}"`),
+    from: `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ name, type }) => `"${name}" ${TYPES_OF_POSTGRES[type]}`).join(', ')})`,
+  }),
+  mysql: (columns) => ({
+    isArray: true,
+    read: columns.map((_, at) => `r.c${at}`),
+    from: `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
+      .map(({ type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$[${at}]' ERROR ON ERROR`)
+      .join(', ')})) AS r`,
+  }),
+};
+
+interface RowsInJson {
+  /** Whether a row is an array. */
+  isArray: boolean;
+  /** An expression for each column. */
+  read: string[];
+  from: string;
 }
 
-/** Parts of up to `most` rows, and of about the length of a page, which every server accepts in one statement. */
-function* portions(rows: readonly CopiedRow[], most: number): Generator<CopiedRow[]> {
+/** Parts of about the length of a page, which every server accepts in one statement. */
+function* portions(rows: readonly CopiedRow[]): Generator<CopiedRow[]> {
   let part: CopiedRow[] = [];
   let length = 0;
   for (const row of rows) {
     const more = lengthOf(row);
-    if (part.length > 0 && (part.length >= most || length + more > PAGE_LENGTH)) {
+    if (part.length > 0 && length + more > PAGE_LENGTH) {
       yield part;
       part = [];
       length = 0;
@@ -320,7 +323,12 @@ export class ProgressEntry<T> {
 }
 
 export const progressOf = (target: Database, { name }: CopiedTable): Promise<ProgressEntry<TableProgress>> =>
-  ProgressEntry.open(target, name, { copied: NOTHING, checked: NOTHING, isCopied: false });
+  ProgressEntry.open(target, name, {
+    copied: NOTHING,
+    checked: NOTHING,
+    isCopied: false,
+    indexes: null,
+  });
 
 // ---- copying and checking
 
@@ -346,6 +354,13 @@ export async function copyTable(
 ): Promise<void> {
   if (progress.value.isCopied) return;
   const { after, count, sums } = progress.value.copied;
+  if (after === null) {
+    const indexes = await indexesOf(target, table.name);
+    // Before they are removed: the process may be killed in between.
+    if (progress.value.indexes === null)
+      await progress.set({ ...progress.value, indexes: indexes.map(({ definition }) => definition) });
+    await removeIndexes(target, table.name, indexes);
+  }
   const convert = conversions.get(table.name) ?? ((row: CopiedRow) => row);
   const digest = new RowsDigest(count, sums);
   const pages = new Pages(source, table, after, before);
@@ -380,6 +395,7 @@ export async function copyTable(
       });
     onRows(table, rows.length, false);
   }
+  await restoreIndexes(target, table.name, progress.value.indexes ?? []);
   if (before === undefined) await progress.set({ ...progress.value, isCopied: true });
 }
 
