@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { ApiError, type ManagementClient, Unreachable } from '../../daemon/api/client.js';
 import type { TokenCreate, WireProject, WireToken, WireTokenCreated } from '../../daemon/api/contract.js';
 import { counted } from '../../daemon/api/formats.js';
+import type { ProblemCode } from '../../daemon/api/schemas/problem.js';
 import {
   type Allow,
   type Budget,
@@ -389,6 +390,8 @@ async function issued(
     output.note(words);
     return EXIT.done;
   }
+  // There is no rest if the role may issue none.
+  if (failure && done.length === 0 && failure.explanation.code === NOT_PERMITTED) throw failure;
   const advice = adviceOf(tokens, done.length, invocation);
   if (failure) {
     const { exitCode, message, explanation } = failure;
@@ -402,9 +405,13 @@ async function issued(
   return endedBy(stopped.signal);
 }
 
+const NOT_PERMITTED: ProblemCode = 'not_permitted';
+
 /** Names the token. Without a response it may have been issued. */
 function notIssued(error: unknown, { line, like }: Planned, { server }: Issuing): Failure {
-  const { exitCode, message, explanation } = failureOf(error, server);
+  const failure = failureOf(error, server);
+  const { exitCode, message, explanation } = failure;
+  if (explanation.code === NOT_PERMITTED) return failure;
   const isUnknown = error instanceof Unreachable || (error instanceof ApiError && error.status >= 500);
   const details = isUnknown ? ['It may have been issued all the same: llmp token list --sort -created_at'] : [];
   const what = line === null ? `the token like ${like ?? ''}` : `line ${line}`;

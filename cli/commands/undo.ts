@@ -1,8 +1,8 @@
 /** `llmp undo`: undoes all changes that one command, or one dialog of a user interface, has made. */
 import { randomUUID } from 'node:crypto';
 import { actorShown, counted, exact, relativeTime } from '../../daemon/api/formats.js';
-import type { ManagementClient } from '../../daemon/api/client.js';
-import type { WireBatchUndone } from '../../daemon/api/contract.js';
+import { ApiError, type ManagementClient, type Page } from '../../daemon/api/client.js';
+import type { WireAuditRecord, WireBatchUndone } from '../../daemon/api/contract.js';
 import { UNDO_SKIPS, UUID_PATTERN } from '../../daemon/api/vocabulary.js';
 import { EXIT, Failure, usage } from '../../console/failure.js';
 import { skippedSentences } from '../../daemon/api/undone.js';
@@ -33,18 +33,13 @@ export const undoCommand = command({
       throw usage('this is not the ID of a batch', { advice: 'See: llmp audit list --group batch' });
     const batch = given.toLowerCase();
     const client = (await invocation.connect()).inBatch(randomUUID());
-    const {
-      items: [record],
-    } = await client.auditRecords({ batch, group: 'batch', limit: '1' });
-    if (!record) {
-      throw new Failure(EXIT.notFound, 'no change has this batch ID', {
-        code: 'not_found',
-        advice: 'See: llmp audit list --group batch',
-      });
+    const record = await recordOf(batch, client);
+    const count = record?.count ?? 1;
+    if (record === null) await confirmed('Undo all changes of this batch?', invocation);
+    else if (count > 1) {
+      const what = `${record.action} by ${actorShown(record)}, ${relativeTime(record.time, shell.now())}`;
+      await confirmed(`Undo ${counted(count, 'change')} (${what})?`, invocation);
     }
-    const count = record.count ?? 1;
-    const what = `${record.action} by ${actorShown(record)}, ${relativeTime(record.time, shell.now())}`;
-    if (count > 1) await confirmed(`Undo ${counted(count, 'change')} (${what})?`, invocation);
     const result = await output.counting('Undoing', count, (tick) => undone(client, batch, tick));
     if (output.format !== 'table') await output.one(result, undoneView);
     const { undone: done, skipped } = result;
@@ -56,6 +51,23 @@ export const undoCommand = command({
     return skipped.some(({ reason }) => !ALREADY.has(reason)) ? EXIT.refused : EXIT.done;
   },
 });
+
+/** What the batch did; null for a role that may not read the audit log. @throws {Failure} if there is no such batch. */
+async function recordOf(batch: string, client: ManagementClient): Promise<WireAuditRecord | null> {
+  let found: Page<WireAuditRecord>;
+  try {
+    found = await client.auditRecords({ batch, group: 'batch', limit: '1' });
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'not_permitted') return null;
+    throw error;
+  }
+  const [record] = found.items;
+  if (record) return record;
+  throw new Failure(EXIT.notFound, 'no change has this batch ID', {
+    code: 'not_found',
+    advice: 'See: llmp audit list --group batch',
+  });
+}
 
 /** Reasons after which everything is as it was before the batch. */
 const ALREADY: ReadonlySet<(typeof UNDO_SKIPS)[number]> = new Set(['unchanged', 'undone_before']);

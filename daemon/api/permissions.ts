@@ -36,6 +36,8 @@ export const PERMISSIONS = {
   'read tokens': { ...everybody('projects'), issuer: 'own' },
   'issue tokens': { issuer: 'own', operator: 'projects', admin: 'projects' },
   'revoke tokens': { issuer: 'own', operator: 'projects', admin: 'projects' },
+  /** To change one at all. Who may not change tokens may only revoke it. */
+  'revoke or change tokens': { issuer: 'own', operator: 'projects', admin: 'projects' },
   'change tokens': { operator: 'projects', admin: 'projects' },
   'read usage': { ...everybody('projects'), issuer: 'own' },
   'read prices': everybody('all'),

@@ -93,7 +93,7 @@ export const tokens = {
   },
   updateToken: {
     ...ROUTES.updateToken,
-    permission: 'revoke tokens',
+    permission: 'revoke or change tokens',
     parts: [{ what: 'other than to revoke it', permission: 'change tokens' }],
     tag: 'Tokens',
     summary: 'Change a token',
