@@ -3,7 +3,7 @@ import type { WireToken } from '../../daemon/api/contract.js';
 import { counted, exact } from '../../daemon/api/formats.js';
 import { type Cost, costShown, nanoOf, usdOf, usdShown } from '../../daemon/api/money.js';
 import type { Allow, Budget, BudgetMode, BudgetPeriod, Limits } from '../../daemon/api/vocabulary.js';
-import { type Cell, cost } from './column.js';
+import { type Cell, type Column, cost, ON_REQUEST, text } from './column.js';
 
 /** Such as `routes inference; models gpt-5-mini, claude-*`. */
 export function allowShown(allow: Allow | null): string {
@@ -164,3 +164,32 @@ export function shareLeft({ budget, spent }: Spender): number | null {
 }
 
 const nano = (usd: string): number => nanoOf(usd) ?? Infinity;
+
+type Declared = Omit<Column<Spender>, 'id' | 'rank'>;
+
+/** The columns that lists of tokens and of projects have in common. */
+export const SPENT_COLUMN = {
+  title: 'Spent',
+  what: 'US dollars spent in the current period of its budget, or in total',
+  width: [7, 14],
+  isWhole: true,
+  alignRight: true,
+  isSummarized: true,
+  cell: ({ spent }) => spentCost(spent),
+} satisfies Declared;
+export const LEFT_COLUMN = {
+  title: 'Left',
+  what: 'share of its budget that is left',
+  shownBy: ['tui', 'admin'],
+  width: 4,
+  alignRight: true,
+  cell: (spender) => ({ kind: 'share', share: shareLeft(spender) ?? Infinity }),
+} satisfies Declared;
+export const BUDGET_COLUMN = {
+  title: 'Budget',
+  what: 'what it may spend',
+  shownBy: ON_REQUEST,
+  width: [10, 60],
+  isSummarized: true,
+  cell: ({ budget }) => text(budget === null ? null : budgetShown(budget)),
+} satisfies Declared;

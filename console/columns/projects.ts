@@ -1,8 +1,8 @@
 /** The fields and columns of projects. */
 import type { WireProject } from '../../daemon/api/contract.js';
 import { providerTitle } from '../../daemon/api/providers.js';
-import { columnsOf, count, distance, failures, IN_TERMINALS, ON_REQUEST, text } from './column.js';
-import { budgetShown, shareLeft, spentCost } from './policies.js';
+import { columnsOf, count, distance, failures, IN_TERMINALS, text } from './column.js';
+import { BUDGET_COLUMN, LEFT_COLUMN, SPENT_COLUMN } from './policies.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
 export const PROJECT_FIELDS = Object.keys({
@@ -85,26 +85,8 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
     sort: 'errors_24h',
     cell: ({ errors_24h: errors }) => failures(errors),
   },
-  spent: {
-    title: 'Spent',
-    what: 'US dollars spent in the current period of its budget, or in total',
-    shownBy: ['tui', 'admin'],
-    rank: 5.5,
-    width: [7, 14],
-    isWhole: true,
-    alignRight: true,
-    isSummarized: true,
-    cell: ({ spent }) => spentCost(spent),
-  },
-  left: {
-    title: 'Left',
-    what: 'share of its budget that is left',
-    shownBy: ['tui', 'admin'],
-    rank: 6.5,
-    width: 4,
-    alignRight: true,
-    cell: (spender) => ({ kind: 'share', share: shareLeft(spender) ?? Infinity }),
-  },
+  spent: { ...SPENT_COLUMN, shownBy: ['tui', 'admin'], rank: 5.5 },
+  left: { ...LEFT_COLUMN, rank: 6.5 },
   last_used: {
     title: 'Last used',
     what: 'time since the last request',
@@ -153,13 +135,5 @@ export const PROJECT_COLUMNS = columnsOf<WireProject>()({
     width: 12,
     cell: ({ deactivated_at: at }) => (at === null ? text(null) : distance(at)),
   },
-  budget: {
-    title: 'Budget',
-    what: 'what it may spend',
-    shownBy: ON_REQUEST,
-    rank: 11,
-    width: [10, 60],
-    isSummarized: true,
-    cell: ({ budget }) => text(budget === null ? null : budgetShown(budget)),
-  },
+  budget: { ...BUDGET_COLUMN, rank: 11 },
 });

@@ -1,7 +1,7 @@
 /** The fields and columns of tokens, and the terms of a new one. */
 import type { TokenCreateTerms, WireToken } from '../../daemon/api/contract.js';
 import { MAX_CAP, MAX_NAME_LENGTH } from '../../daemon/api/vocabulary.js';
-import { allowShown, budgetShown, limitsShown, shareLeft, spentCost } from './policies.js';
+import { allowShown, BUDGET_COLUMN, LEFT_COLUMN, limitsShown, SPENT_COLUMN } from './policies.js';
 import { columnsOf, distance, count, IN_TERMINALS, ON_REQUEST, text, type Tint } from './column.js';
 
 /** All fields, in the order of exports. New ones come last, because scripts read the others by position. */
@@ -88,29 +88,8 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     isSummarized: true,
     cell: ({ request_count: used, max_requests: cap }) => ({ kind: 'cap', used, cap }),
   },
-  spent: {
-    title: 'Spent',
-    what: 'US dollars spent in the current period of its budget, or in total',
-    rank: 6.5,
-    width: [7, 14],
-    isWhole: true,
-    alignRight: true,
-    sort: 'spent',
-    key: 'spent',
-    isSummarized: true,
-    cell: ({ spent }) => spentCost(spent),
-  },
-  left: {
-    title: 'Left',
-    what: 'share of its budget that is left',
-    shownBy: ['tui', 'admin'],
-    rank: 6.7,
-    width: 4,
-    alignRight: true,
-    key: 'left',
-    isSummarized: true,
-    cell: (spender) => ({ kind: 'share', share: shareLeft(spender) ?? Infinity }),
-  },
+  spent: { ...SPENT_COLUMN, rank: 6.5, sort: 'spent', key: 'spent' },
+  left: { ...LEFT_COLUMN, rank: 6.7, key: 'left', isSummarized: true },
   hit_ratio: {
     title: 'Hits, %',
     shortTitle: 'HIT%',
@@ -245,15 +224,7 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     width: [10, 60],
     cell: ({ limits }) => text(limits === null ? null : limitsShown(limits)),
   },
-  budget: {
-    title: 'Budget',
-    what: 'what it may spend',
-    shownBy: ON_REQUEST,
-    rank: 9,
-    width: [10, 60],
-    isSummarized: true,
-    cell: ({ budget }) => text(budget === null ? null : budgetShown(budget)),
-  },
+  budget: { ...BUDGET_COLUMN, rank: 9 },
 });
 
 /** The columns that have a line in the details of a token. */
