@@ -114,7 +114,6 @@ async function createPurses(schema: Schema): Promise<void> {
   const limit = { type: DataTypes.BIGINT, allowNull: true };
   await schema.createTable('purses', {
     id: { ...id, primaryKey: true },
-    created_at: time,
     period: text(8),
     limit_nano: limit,
     limit_tokens: limit,

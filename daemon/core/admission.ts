@@ -29,7 +29,7 @@ import { Accounts, isKnown, type KnownAccount } from './accounts.js';
 import { Budgets, type Spending } from './budget/budgets.js';
 import type { BudgetHold } from './budget/owned-budget.js';
 import type { PurseCounts } from './budget/counts.js';
-import { type Spent, spentIn } from './budget/spending.js';
+import { type Spent, spentOf } from './budget/spending.js';
 import type { Costs } from './cost/costs.js';
 import type { BudgetEvent } from './events.js';
 import { Histogram } from './histogram.js';
@@ -234,7 +234,7 @@ export class Admission {
     const nowMs = this.#clock.now();
     const spent = (of: { id: string; budget: Budget | null; createdAtMs: number }) => {
       const purse = this.purses.known(of.id);
-      return spentIn(read?.purses.get(of.id) ?? purse?.counts ?? undefined, purse, of, nowMs);
+      return spentOf(read?.purses.get(of.id) ?? purse?.counts, purse, of, nowMs);
     };
     const project = { id: token.projectId, budget: projectPolicies.budget, createdAtMs: projectCreatedAtMs };
     return { token, upstreamAuth, projectPolicies, spent: spent(token), projectSpent: spent(project) };

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { Admission } from './admission.js';
 import { Changes } from './changes.js';
 import type { PurseCounts } from './budget/counts.js';
-import { type Spent, spentIn } from './budget/spending.js';
+import { type Spent, spentOf } from './budget/spending.js';
 import { EVERYTHING, hasProject, isInScope, projectsWithin } from './authority.js';
 import { checkActiveTokens, checkPolicies, checkTerms, type Issuer, lockIssuer } from './ceilings.js';
 import { auditRecord, type AuditSubject, type Caller, revocationBy, SYSTEM_CALLER } from './audit.js';
@@ -258,7 +258,7 @@ export class Registry {
     }
     const purses = await orUnavailable(this.#store.pursesOfIssuer(issuedBy, now));
     // Without what is not settled yet, which is counted for the whole project.
-    return projects.map((project) => spentIn(purses.get(project.id), undefined, project, now));
+    return projects.map((project) => spentOf(purses.get(project.id), undefined, project, now));
   }
 
   /** Including what is not settled yet. */
@@ -266,8 +266,8 @@ export class Registry {
     return orUnavailable(this.#admission.readBetweenTicks(() => this.#store.purses(ids)));
   }
 
-  #spent(purse: PurseCounts | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
-    return spentIn(purse, this.#admission.purses.known(of.id), of, this.#clock.now());
+  #spent(purse: PurseCounts | null | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
+    return spentOf(purse, this.#admission.purses.known(of.id), of, this.#clock.now());
   }
 
   async #withFigures(project: Project & { spent: Spent }, { issuedBy }: Scope): Promise<ShownProject> {
@@ -462,7 +462,7 @@ export class Registry {
     return this.#shown(found.row, found.purses.get(found.row.token.id));
   }
 
-  #shown({ token, projectName, projectIsActive }: TokenRow, purse: PurseCounts | undefined): ShownToken {
+  #shown({ token, projectName, projectIsActive }: TokenRow, purse: PurseCounts | null | undefined): ShownToken {
     const { uses, hits, lastUsedAtMs } = this.#admission.unsettled(token.id);
     const counted = withUnsettled(token, uses, hits, lastUsedAtMs);
     const state = stateOf(counted, projectIsActive, this.#clock.now());

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import { MAX_NANO } from '../../daemon/api/money.js';
 import type { Pass } from '../../daemon/core/account.js';
 import { Budgets } from '../../daemon/core/budget/budgets.js';
-import type { PurseRow } from '../../daemon/core/budget/counts.js';
+import type { PurseCounts } from '../../daemon/core/budget/counts.js';
 import type { OwnedBudget } from '../../daemon/core/budget/owned-budget.js';
 import type { PurseBudget } from '../../daemon/core/budget/purse.js';
 import type { BudgetEvent } from '../../daemon/core/events.js';
@@ -34,7 +34,7 @@ describe('the purses of an instance', () => {
   let isExpired: boolean;
   /** What the database waits for before it commits. */
   let blocked: Promise<void>;
-  let counts: PurseRow;
+  let counts: PurseCounts;
 
   beforeEach(() => {
     clock = new TestClock({ standsStill: true, startMs: DAY });
@@ -92,7 +92,7 @@ describe('the purses of an instance', () => {
   }
 
   const purses = () => settlement.purses;
-  const more = () => purses().more(purses().of('one'), AMOUNT, BUDGET, clock.now());
+  const more = () => purses().more('one', AMOUNT, BUDGET, clock.now());
   const reserve = () => purses().of('one').tryReserve(AMOUNT, BUDGET, clock.now());
   async function pass(ms: number): Promise<void> {
     for (let passed = 0; passed < ms; passed += 250) {
@@ -102,17 +102,16 @@ describe('the purses of an instance', () => {
   }
 
   it('are written once with all charges of a tick, without one of their own for those that follow', async () => {
-    const one = purses().of('one');
-    for (let n = 0; n < 1_000; n++) purses().charge(one, clock.now(), { nano: 3, tokens: 2 }, null);
-    purses().charge(one, clock.now() - 86_400_000, { nano: null, tokens: 1 }, null);
+    for (let n = 0; n < 1_000; n++) purses().charge('one', clock.now(), { nano: 3, tokens: 2 }, null);
+    purses().charge('one', clock.now() - 86_400_000, { nano: null, tokens: 1 }, null);
     await pass(1_000);
     expect(ticks).to.have.length(1);
     expect(ticks[0]?.purses).to.deep.equal([
       {
         purseId: 'one',
         charges: [
-          { dayMs: DAY - 86_400_000, nano: 0, tokens: 1, unpriced: 1 },
           { dayMs: DAY, nano: 3_000, tokens: 2_000, unpriced: 0 },
+          { dayMs: DAY - 86_400_000, nano: 0, tokens: 1, unpriced: 1 },
         ],
         returns: [],
         take: null,
@@ -122,34 +121,32 @@ describe('the purses of an instance', () => {
   });
 
   it('keep no timer without a budget, and are forgotten when they are idle, but not with something that is not written', async () => {
-    for (let n = 0; n < 10_000; n++) purses().charge(purses().of(`${n}`), clock.now(), { nano: 1, tokens: 1 }, null);
+    for (let n = 0; n < 10_000; n++) purses().charge(`${n}`, clock.now(), { nano: 1, tokens: 1 }, null);
     await settlement.settle();
     expect(ticks.flatMap(({ purses: rows }) => rows)).to.have.length(10_000);
     expect(clock.pending).to.equal(0);
     const early = purses().of('0');
     await pass(6_000);
     failures = 1_000;
-    const late = purses().of('late');
-    purses().charge(late, clock.now(), { nano: 5, tokens: 0 }, null);
+    purses().charge('late', clock.now(), { nano: 5, tokens: 0 }, null);
     await pass(30_000);
     failures = 0;
     for (let n = 0; n < 80; n++) {
-      purses().charge(purses().of('busy'), clock.now(), { nano: 1, tokens: 0 }, null);
+      purses().charge('busy', clock.now(), { nano: 1, tokens: 0 }, null);
       await pass(2_000);
     }
     expect(purses().size).to.deep.equal({ purses: 1, pending: 0 });
     const written = ticks.flatMap(({ purses: rows }) => rows).filter(({ purseId }) => purseId === 'late');
     expect(written.flatMap(({ charges }) => charges).map(({ nano }) => nano)).to.deep.equal([5]);
     // A request that began before it was forgotten is charged all the same.
-    purses().charge(early, clock.now(), { nano: 7, tokens: 0 }, null);
+    purses().charge(early.id, clock.now(), { nano: 7, tokens: 0 }, null);
     await pass(500);
     expect(ticks.at(-1)?.purses.map(({ purseId, charges }) => [purseId, charges[0]?.nano])).to.deep.equal([['0', 7]]);
   });
 
   it('count sums up to the largest exact number', async () => {
-    const one = purses().of('one');
     for (let n = 0; n < 3; n++) {
-      purses().charge(one, clock.now(), { nano: MAX_NANO, tokens: Number.MAX_SAFE_INTEGER }, null);
+      purses().charge('one', clock.now(), { nano: MAX_NANO, tokens: Number.MAX_SAFE_INTEGER }, null);
     }
     await pass(250);
     expect(ticks[0]?.purses[0]?.charges).to.deep.equal([
@@ -163,10 +160,10 @@ describe('the purses of an instance', () => {
     const one = purses().of('one');
     const reserved = () => one.tryReserve(AMOUNT, budget, clock.now());
     expect(reserved()).to.equal(null);
-    expect(await purses().more(one, AMOUNT, budget, clock.now())).to.equal('granted');
+    expect(await purses().more('one', AMOUNT, budget, clock.now())).to.equal('granted');
     const reservation = reserved()!;
-    expect(reservation).to.deep.include({ nano: 100, tokens: 0, fromMs: 0 });
-    purses().charge(one, clock.now(), { nano: 30, tokens: 4 }, reservation);
+    expect(reservation).to.deep.include({ nano: 100, tokens: 0 });
+    purses().charge('one', clock.now(), { nano: 30, tokens: 4 }, reservation);
     await pass(500);
     expect(counts).to.deep.include({ lifeNano: 30 });
     const next = [reserved()!, reserved()!, reserved()!];
@@ -193,7 +190,7 @@ describe('the purses of an instance', () => {
     const reservations = (await Promise.all(all)).filter((each) => each !== null);
     expect(reservations).to.have.length(10);
     expect(await more()).to.equal('reserved');
-    for (const each of reservations) purses().charge(each.purse, clock.now(), { nano: 95, tokens: 1 }, each);
+    for (const each of reservations) purses().charge('one', clock.now(), { nano: 95, tokens: 1 }, each);
     await pass(1_000);
     const before = ticks.length;
     for (let n = 0; n < 50; n++) expect(await more()).to.equal('exhausted');
@@ -204,8 +201,8 @@ describe('the purses of an instance', () => {
     await more();
     const reservation = reserve()!;
     failures = 2;
-    purses().charge(reservation.purse, clock.now(), { nano: 150, tokens: 1 }, reservation);
-    const waiting = purses().more(purses().of('one'), { nano: 900, tokens: 1 }, BUDGET, clock.now());
+    purses().charge('one', clock.now(), { nano: 150, tokens: 1 }, reservation);
+    const waiting = purses().more('one', { nano: 900, tokens: 1 }, BUDGET, clock.now());
     const failure = await waiting.then(
       () => null,
       (error: unknown) => error,
@@ -221,15 +218,15 @@ describe('the purses of an instance', () => {
     await more();
     const reservation = reserve()!;
     isExpired = true;
-    purses().charge(purses().of('other'), clock.now(), { nano: 1, tokens: 0 }, null);
+    purses().charge('other', clock.now(), { nano: 1, tokens: 0 }, null);
     await pass(1_000);
     for (let n = 0; n < 10; n++) {
-      purses().charge(purses().of('other'), clock.now(), { nano: 1, tokens: 0 }, null);
+      purses().charge('other', clock.now(), { nano: 1, tokens: 0 }, null);
       await pass(2_000);
     }
     expect(purses().known('one')).to.equal(undefined);
-    purses().charge(purses().of('one'), clock.now(), { nano: 5, tokens: 0 }, null);
-    purses().charge(reservation.purse, clock.now(), { nano: 150, tokens: 0 }, reservation);
+    purses().charge('one', clock.now(), { nano: 5, tokens: 0 }, null);
+    purses().charge('one', clock.now(), { nano: 150, tokens: 0 }, reservation);
     const before = ticks.length;
     await pass(1_000);
     const rows = ticks.slice(before).flatMap((tick) => tick.purses.filter(({ purseId }) => purseId === 'one'));
@@ -245,7 +242,7 @@ describe('the purses of an instance', () => {
   });
 
   it('do not let requests wait for the charges of many others', async () => {
-    for (let n = 0; n < 2_000; n++) purses().charge(purses().of(`${n}`), clock.now(), { nano: 1, tokens: 1 }, null);
+    for (let n = 0; n < 2_000; n++) purses().charge(`${n}`, clock.now(), { nano: 1, tokens: 1 }, null);
     expect(await more()).to.equal('granted');
     expect(ticks).to.have.length(1);
   });
@@ -253,11 +250,10 @@ describe('the purses of an instance', () => {
   it('wait for a changed budget together with requests that do not know of it yet', async () => {
     let answer: () => void = () => undefined;
     blocked = new Promise((resolve) => (answer = resolve));
-    const one = purses().of('one');
-    purses().charge(one, clock.now(), { nano: 1, tokens: 1 }, null);
+    purses().charge('one', clock.now(), { nano: 1, tokens: 1 }, null);
     clock.advance(250);
     const before = { ...BUDGET, limitNano: 500 };
-    const asked = [more(), purses().more(one, AMOUNT, before, clock.now())];
+    const asked = [more(), purses().more('one', AMOUNT, before, clock.now())];
     answer();
     await pass(500);
     expect(await Promise.all(asked)).to.deep.equal(['granted', 'granted']);

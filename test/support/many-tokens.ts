@@ -8,7 +8,7 @@ const COLUMNS =
   'id, digest, project_id, name, name_folded, last_used_at, is_active, expires_at, created_at, max_requests, request_count, reserved, obfuscated';
 
 /** SQL for the purses of tokens that were inserted without one. */
-export const ADD_PURSES = `INSERT INTO purses (id, created_at, period) SELECT t.id, t.created_at, 'none' FROM tokens t
+export const ADD_PURSES = `INSERT INTO purses (id, period) SELECT t.id, 'none' FROM tokens t
   WHERE NOT EXISTS (SELECT 1 FROM purses u WHERE u.id = t.id)`;
 
 interface MadeTokens {

@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NO_POLICIES } from '../../daemon/api/vocabulary.js';
 import { usdOf } from '../../daemon/api/money.js';
-import { type PurseRow, spendingIn } from '../../daemon/core/budget/counts.js';
+import { type Amount, countedIn, type PurseCounts } from '../../daemon/core/budget/counts.js';
 import { dayOf } from '../../daemon/core/budget/period.js';
-import type { Amount, PurseBudget, Reservation } from '../../daemon/core/budget/purse.js';
+import type { PurseBudget, Reservation } from '../../daemon/core/budget/purse.js';
 import type { Ledger } from '../../daemon/core/ports.js';
 import { StoreUnavailable } from '../../daemon/core/ports.js';
 import { Refusal } from '../../daemon/core/refusal.js';
@@ -22,7 +22,7 @@ import { SqlClusterStore } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
-import { PURSE_ROW, type PurseColumns } from '../../daemon/store/sql/tables.js';
+import { PURSE, type PurseColumns } from '../../daemon/store/sql/tables.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { TestClock } from './clock.js';
 import { aNewProject, aNewToken } from './factories.js';
@@ -361,7 +361,7 @@ class World {
         return;
       }
       try {
-        const result = await purses.more(purse, amount, budget, nowMs);
+        const result = await purses.more(purse.id, amount, budget, nowMs);
         if (result === 'granted') continue;
         this.#totals.refused += 1;
         return;
@@ -391,7 +391,7 @@ class World {
     ) as [number, number];
     const isPriced = !this.#chance(0.1);
     const admittedAtMs = reservation.atMs;
-    purses.charge(reservation.purse, admittedAtMs, { nano: isPriced ? nano : null, tokens }, reservation);
+    purses.charge(reservation.purse.id, admittedAtMs, { nano: isPriced ? nano : null, tokens }, reservation);
     const charged = isPriced ? nano : 0;
     this.#account(name, reservation.atMs, charged, tokens, isPriced ? 0 : 1, reservation, !reservation.lease.isLost);
   }
@@ -401,7 +401,7 @@ class World {
     const nano = this.#upTo(20_000);
     // Of a request that was admitted long ago.
     const atMs = instance.clock.now() - (this.#chance(0.3) ? this.#upTo(1_200_000) : 0);
-    purses.charge(purses.of(this.#idOf(name)), atMs, { nano, tokens: 7 }, null);
+    purses.charge(this.#idOf(name), atMs, { nano, tokens: 7 }, null);
     this.#account(name, atMs, nano, 7, 0, { nano: 0, tokens: 0 }, true);
   }
 
@@ -491,12 +491,12 @@ class World {
     } while (this.#instances.some(({ busy }) => busy > 0));
   }
 
-  async #row(name: Id): Promise<PurseRow> {
-    const [row] = await this.#database.select<PurseColumns>(`SELECT ${PURSE_ROW.list} FROM purses WHERE id = $id`, {
+  async #row(name: Id): Promise<PurseCounts> {
+    const [row] = await this.#database.select<PurseColumns>(`SELECT ${PURSE.list} FROM purses WHERE id = $id`, {
       id: this.#idOf(name),
     });
     if (!row) throw new Violation('no purse');
-    return PURSE_ROW.of(row);
+    return PURSE.of(row);
   }
 
   async #lives(): Promise<Amount> {
@@ -603,7 +603,7 @@ class World {
         const { purses } = instance.settlement;
         reservation = purses.of(this.#idOf(name)).tryReserve(fit, budget, instance.clock.now());
         if (reservation) break;
-        const asked = purses.more(purses.of(this.#idOf(name)), fit, budget, instance.clock.now()).catch(() => null);
+        const asked = purses.more(this.#idOf(name), fit, budget, instance.clock.now()).catch(() => null);
         const answer = { isThere: false };
         void asked.then(() => (answer.isThere = true));
         for (let waited = 0; !answer.isThere && waited < 60; waited++) {
@@ -687,15 +687,15 @@ class World {
   }
 }
 
-const epochOf = ({ period, leasedFromMs }: PurseRow) => `${period} ${leasedFromMs}`;
+const epochOf = ({ period, leasedFromMs }: PurseCounts) => `${period} ${leasedFromMs}`;
 
 /** What is settled and leased in the period of the leases. */
-function totalOf(row: PurseRow): Amount {
-  const { nano, tokens } = spendingIn(row, row.period, row.leasedFromMs);
+function totalOf(row: PurseCounts): Amount {
+  const { nano, tokens } = countedIn(row, row.period, row.leasedFromMs);
   return { nano: nano + row.leasedNano, tokens: tokens + row.leasedTokens };
 }
 
-function spentNow(row: PurseRow, { period }: PurseBudget, nowMs: number): Amount {
+function spentNow(row: PurseCounts, { period }: PurseBudget, nowMs: number): Amount {
   const day = dayOf(nowMs);
   if (period === 'none') return { nano: row.lifeNano, tokens: row.lifeTokens };
   if (period === 'day')

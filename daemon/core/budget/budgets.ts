@@ -27,10 +27,12 @@ import { CountsByName } from '../recent-counts.js';
 import { type Refusal, unavailable } from '../refusal.js';
 import { DATABASE_WAIT_MS, withDatabaseTimeout } from '../timing.js';
 import type { Bound, Boundless, ModelLimits } from './bound.js';
-import type { Assumed, BudgetHold, HeldPart, OwnedBudget } from './owned-budget.js';
-import type { Amount, PurseBudget } from './purse.js';
-import type { MoreResult, Purses } from './purses.js';
+import type { Assumed, BudgetHold, ExpectedCost, HeldPart, OwnedBudget } from './owned-budget.js';
+import { type Amount, nothing } from './counts.js';
+import type { MoreResult } from './purse.js';
+import type { Purses } from './purses.js';
 import { costNotBounded, exhausted, type Misfit, modelNotPriced, reserved } from './refusals.js';
+import { type Spent, spentIn, usedIn } from './spending.js';
 
 /** What a request may spend. Its budgets are those of the moment at which it is forwarded. */
 export interface Spending {
@@ -81,10 +83,8 @@ export class Budgets {
   /** Tokens that requests have used, by token and model, and by project and model: no provider or client raises the estimates of other projects. */
   readonly #ofTokens = new CountsByName(MAX_ESTIMATES);
   readonly #ofProjects = new CountsByName(MAX_ESTIMATES);
-  /** Requests that passed while it was asked whether their shadow budget has more, by the ID of its token or project. */
-  readonly #asking = new Map<string, number>();
-  /** Shadow budgets that would have refused requests: when the last event was published (monotonic), and the number of requests since. */
-  readonly #wouldRefuse = new Map<string, { toldAtMs: number; count: number }>();
+  /** Shadow budgets whose lease was too small for requests, by the ID of their token or project. */
+  readonly #shadows = new Map<string, Shadow>();
   /** The budgets of requests that were charged here, by the ID of their token or project. */
   readonly #charged = new Map<string, { budget: OwnedBudget; subject: BudgetSubject }>();
   readonly #warnings: LogThrottle<'warn'>;
@@ -117,8 +117,8 @@ export class Budgets {
 
   /** Reserves it if that is possible at once. A shadow budget lets the request go on in any case. */
   #mayGoOn(pass: Pass, part: HeldPart, nowMs: number): boolean {
-    const { budget, needed } = part;
-    part.reservation = this.#purseOf(budget).tryReserve(needed, asReserved(budget), nowMs);
+    const { budget, cost } = part;
+    part.reservation = this.#options.purses.of(budget.id).tryReserve(cost.needed, budget, nowMs);
     if (part.reservation !== null) return true;
     if (budget.mode !== 'shadow') return false;
     this.#askForShadow(pass, part, nowMs);
@@ -157,35 +157,42 @@ export class Budgets {
     return reserved(this.#misfit(pass, spending, part));
   }
 
-  #more({ needed, budget }: HeldPart, nowMs: number): Promise<MoreResult> {
-    return this.#options.purses.more(this.#purseOf(budget), needed, asReserved(budget), nowMs);
+  #more({ budget, cost }: HeldPart, nowMs: number): Promise<MoreResult> {
+    return this.#options.purses.more(budget.id, cost.needed, budget, nowMs);
   }
 
   /** Nobody waits for the answer, also while the database is unavailable: the next request has what is leased then. The requests that come until then have the same one. */
   #askForShadow(pass: Pass, part: HeldPart, nowMs: number): void {
-    const { id } = part.budget;
-    const asking = this.#asking.get(id) ?? 0;
-    this.#asking.set(id, asking + 1);
-    if (asking > 0) return;
+    const shadow = this.#shadowOf(part.budget);
+    shadow.asking += 1;
+    if (shadow.asking > 1) return;
     void this.#more(part, nowMs).then(
       (came) => {
-        const requests = this.#asking.get(id) ?? 1;
-        this.#asking.delete(id);
-        if (came !== 'granted') this.#wouldHaveRefused(pass, part, requests);
+        if (came !== 'granted') this.#wouldHaveRefused(pass, part.budget, shadow);
+        shadow.asking = 0;
       },
-      () => this.#asking.delete(id),
+      () => {
+        shadow.asking = 0;
+      },
     );
   }
 
-  #purseOf({ id }: OwnedBudget) {
-    return this.#options.purses.of(id);
+  #shadowOf({ id }: OwnedBudget): Shadow {
+    const shadow = this.#shadows.get(id) ?? { asking: 0, refused: 0, toldAtMs: -Infinity };
+    remember(this.#shadows, id, shadow);
+    return shadow;
   }
 
-  #misfit(pass: Pass, spending: Spending, { budget, needed }: HeldPart): Misfit {
+  #spentOf({ id, period }: OwnedBudget, nowMs: number): Spent {
+    const purse = this.#options.purses.known(id);
+    return spentIn(purse?.counts ?? null, purse, period, nowMs);
+  }
+
+  #misfit(pass: Pass, spending: Spending, { budget, cost: { needed } }: HeldPart): Misfit {
     const nowMs = this.#options.clock.now();
-    const state = this.#purseOf(budget).state(budget, nowMs);
-    const fittingOutput = budget.mode === 'hard' ? this.#fittingOutput(pass, spending, budget, state.used) : null;
-    return { budget, state, needed, fittingOutput, nowMs };
+    const spent = this.#spentOf(budget, nowMs);
+    const fittingOutput = budget.mode === 'hard' ? this.#fittingOutput(pass, spending, budget, spent) : null;
+    return { budget, spent, needed, fittingOutput, nowMs };
   }
 
   #fittingOutput(pass: Pass, spending: Spending, { limitNano, limitTokens }: OwnedBudget, used: Amount): number {
@@ -200,16 +207,19 @@ export class Budgets {
 
   /** What the request may cost in each of its budgets. Reserves nothing yet. */
   #wanted(pass: Pass, spending: Spending, nowMs: number): BudgetHold {
-    let estimate: Estimate | null = null;
+    let estimate: ExpectedCost | null = null;
     const parts: HeldPart[] = [];
     for (const budget of budgetsNow(pass) ?? []) {
-      if (budget.mode === 'hard') parts.push(this.#bounded(pass, spending, budget, nowMs));
-      else parts.push(estimated(budget, (estimate ??= this.#assumption(pass, spending, nowMs))));
+      const cost =
+        budget.mode === 'hard'
+          ? this.#bounded(pass, spending, budget, nowMs)
+          : (estimate ??= this.#estimate(pass, spending, nowMs));
+      parts.push({ budget, cost, reservation: null });
     }
     return { admittedAtMs: nowMs, learns: estimate && { model: spending.model() ?? '' }, parts };
   }
 
-  #bounded(pass: Pass, spending: Spending, budget: OwnedBudget, nowMs: number): HeldPart {
+  #bounded(pass: Pass, spending: Spending, budget: OwnedBudget, nowMs: number): ExpectedCost {
     const needsPrice = budget.limitNano !== null;
     const { bound, price, why } = this.#boundOf(pass, spending, nowMs);
     if (bound === null) {
@@ -218,17 +228,8 @@ export class Budgets {
       throw costNotBounded(why, budget);
     }
     if (needsPrice && price === null) throw modelNotPriced(bound.model, budget);
-    const nano = price && mostFor(price, bound.inputTokens, bound.outputTokens);
-    const tokens = bound.inputTokens + bound.outputTokens;
-    const assumed = { nano, tokens };
-    return {
-      budget,
-      reservation: null,
-      needed: { nano: nano ?? 0, tokens },
-      hasSeveral: bound.answers > 1,
-      ifUnreported: assumed,
-      ifCut: assumed,
-    };
+    const most = mostOf(bound, price);
+    return { needed: neededFor(most), hasSeveral: bound.answers > 1, ifUnreported: most, ifCut: most };
   }
 
   #boundOf(pass: Pass, spending: Spending, nowMs: number): { bound: Bound | null; price: Price | null; why: string } {
@@ -238,29 +239,27 @@ export class Budgets {
     return { bound, price: costs.priceOf(pass, bound.model, nowMs), why: '' };
   }
 
-  /** With `missing_usage: bound`, a request without a report is charged its bound, if it has one. */
-  #assumption(pass: Pass, spending: Spending, nowMs: number): Estimate {
-    const estimate = this.#estimate(pass, spending, nowMs);
-    if (pass.missingUsage !== 'bound') return estimate;
-    const { bound, price } = this.#boundOf(pass, spending, nowMs);
-    if (bound === null) return estimate;
-    const { inputTokens, outputTokens } = bound;
-    const most = { tokens: inputTokens + outputTokens, nano: price && mostFor(price, inputTokens, outputTokens) };
-    return { ...estimate, unreported: most, cut: most };
-  }
-
-  #estimate(pass: Pass, spending: Spending, nowMs: number): Estimate {
+  #estimate(pass: Pass, spending: Spending, nowMs: number): ExpectedCost {
     const model = spending.model();
     const input = Math.ceil(spending.bytes / BYTES_PER_TOKEN);
     const usual = this.#usualTokens(pass, model ?? '');
     const price = this.#options.costs.priceOf(pass, model, nowMs);
     const whole = Math.max(usual, input);
     const usually = { tokens: whole, nano: price && plainCost(price, input, whole - input) };
+    const most = this.#chargedBound(pass, spending, nowMs);
     return {
-      whole: usually,
-      unreported: usually,
-      cut: { tokens: input + usual, nano: price && plainCost(price, input, usual) },
+      needed: neededFor(usually),
+      hasSeveral: false,
+      ifUnreported: most ?? usually,
+      ifCut: most ?? { tokens: input + usual, nano: price && plainCost(price, input, usual) },
     };
+  }
+
+  /** With `missing_usage: bound`, a request without a report is charged its bound; null if it has none. */
+  #chargedBound(pass: Pass, spending: Spending, nowMs: number): Assumed | null {
+    if (pass.missingUsage !== 'bound') return null;
+    const { bound, price } = this.#boundOf(pass, spending, nowMs);
+    return bound && mostOf(bound, price);
   }
 
   #usualTokens({ tokenId, projectId }: Pass, model: string): number {
@@ -292,20 +291,9 @@ export class Budgets {
       if (hold) this.release(hold);
       return;
     }
-    if (hold === null && budgetsNow(pass) === null) {
-      this.#chargeWithoutBudget(pass, ending);
-      return;
-    }
-    this.#charge(pass, pass.tokenId, hold, ending);
-    this.#charge(pass, pass.projectId, hold, ending);
-    if (hold?.learns && ending.kind !== 'cut') this.#learn(pass, hold.learns.model, ending.usage);
-  }
-
-  #chargeWithoutBudget({ tokenId, projectId }: Pass, ending: Ending): void {
-    const { purses } = this.#options;
-    const charge = chargeFor(ending, null);
-    purses.charge(purses.of(tokenId), ending.admittedAtMs, charge, null);
-    purses.charge(purses.of(projectId), ending.admittedAtMs, charge, null);
+    const counted = countedTokens(ending.usage);
+    this.#charge(pass, hold, ending, counted);
+    if (hold?.learns && ending.kind !== 'cut') this.#learn(pass, hold.learns.model, counted.total);
   }
 
   /**
@@ -314,35 +302,36 @@ export class Budgets {
    * @returns why nothing more may be used; null if more may.
    */
   chargeMore(pass: Pass, ending: Ending): Refusal | null {
-    this.#charge(pass, pass.tokenId, null, ending);
-    this.#charge(pass, pass.projectId, null, ending);
+    this.#charge(pass, null, ending, countedTokens(ending.usage));
     const nowMs = this.#options.clock.now();
     for (const budget of budgetsNow(pass) ?? []) {
       if (budget.mode === 'shadow' || this.#shareLeft(budget, nowMs) > 0) continue;
-      const state = this.#purseOf(budget).state(budget, nowMs);
-      return exhausted({ budget, state, needed: { nano: 0, tokens: 0 }, fittingOutput: null, nowMs });
+      const spent = this.#spentOf(budget, nowMs);
+      return exhausted({ budget, spent, needed: nothing(), fittingOutput: null, nowMs });
     }
     return null;
   }
 
-  #charge(pass: Pass, id: string, hold: BudgetHold | null, ending: Ending): void {
-    const { purses } = this.#options;
+  /** Charges the token and its project. */
+  #charge(pass: Pass, hold: BudgetHold | null, ending: Ending, counted: CountedTokens): void {
+    for (const budget of budgetsNow(pass) ?? []) {
+      if (this.#charged.get(budget.id)?.budget !== budget)
+        remember(this.#charged, budget.id, { budget, subject: subjectOf(pass, budget) });
+    }
+    this.#chargeTo(pass.tokenId, pass, hold, ending, counted);
+    this.#chargeTo(pass.projectId, pass, hold, ending, counted);
+  }
+
+  #chargeTo(id: string, pass: Pass, hold: BudgetHold | null, ending: Ending, counted: CountedTokens): void {
     let part: HeldPart | null = null;
-    for (const each of hold?.parts ?? []) if (each.budget.id === id) part = each;
-    for (const budget of budgetsNow(pass) ?? [])
-      if (budget.id === id && this.#charged.get(id)?.budget !== budget) this.#remember(pass, budget);
-    const charge = chargeFor(ending, part);
+    if (hold) for (const each of hold.parts) if (each.budget.id === id) part = each;
+    const charge = chargeFor(ending, counted, part);
     const reservation = part?.reservation ?? null;
-    purses.charge(reservation?.purse ?? purses.of(id), hold?.admittedAtMs ?? ending.admittedAtMs, charge, reservation);
+    this.#options.purses.charge(id, hold?.admittedAtMs ?? ending.admittedAtMs, charge, reservation);
     if (part?.budget.mode === 'hard' && reservation) this.#checkOverrun(pass, part, charge);
   }
 
-  #remember(pass: Pass, budget: OwnedBudget): void {
-    this.#charged.set(budget.id, { budget, subject: subjectOf(pass, budget) });
-    if (this.#charged.size > MAX_TOLD) this.#charged.delete(this.#charged.keys().next().value ?? '');
-  }
-
-  #checkOverrun(pass: Pass, { budget, needed }: HeldPart, { nano, tokens }: Assumed): void {
+  #checkOverrun(pass: Pass, { budget, cost: { needed } }: HeldPart, { nano, tokens }: Assumed): void {
     const { limitNano, limitTokens, owner } = budget;
     const isOver =
       (limitNano !== null && (nano ?? 0) > needed.nano) || (limitTokens !== null && tokens > needed.tokens);
@@ -362,11 +351,10 @@ export class Budgets {
     );
   }
 
-  #learn({ tokenId, projectId }: Pass, model: string, usage: ModelUsage | null): void {
-    const { total } = tokensIn(usage);
-    if (total === null || total === 0) return;
-    this.#ofTokens.add(total, tokenId, model);
-    this.#ofProjects.add(total, projectId, model);
+  #learn({ tokenId, projectId }: Pass, model: string, tokens: number | null): void {
+    if (tokens === null || tokens === 0) return;
+    this.#ofTokens.add(tokens, tokenId, model);
+    this.#ofProjects.add(tokens, projectId, model);
   }
 
   // ---- what operators and clients are told
@@ -383,34 +371,24 @@ export class Budgets {
 
   /** The smaller of the shares that are left of its limits. */
   #shareLeft(budget: OwnedBudget, nowMs: number): number {
-    const { nano, tokens } = this.#purseOf(budget).spending(budget.period, nowMs);
+    // No purse in memory: nothing is known of it, as of an empty one.
+    const purse = this.#options.purses.known(budget.id);
+    if (purse === undefined) return 1;
+    const { nano, tokens } = usedIn(purse.counts, purse, budget.period, nowMs);
     return Math.min(shareLeft(budget.limitNano, nano), shareLeft(budget.limitTokens, tokens));
   }
 
   /** At most one event in a minute for each budget. */
-  #wouldHaveRefused(pass: Pass, { budget }: HeldPart, requests: number): void {
+  #wouldHaveRefused(pass: Pass, budget: OwnedBudget, shadow: Shadow): void {
     const { clock } = this.#options;
-    const nowMs = clock.monotonic();
-    const known = this.#wouldRefuse.get(budget.id) ?? { toldAtMs: -Infinity, count: 0 };
-    known.count += requests;
-    if (nowMs - known.toldAtMs >= EVENT_EVERY_MS) {
-      this.#publishRefusal(pass, budget, known.count);
-      known.toldAtMs = nowMs;
-      known.count = 0;
-    }
-    this.#wouldRefuse.delete(budget.id);
-    this.#wouldRefuse.set(budget.id, known);
-    if (this.#wouldRefuse.size > MAX_TOLD) this.#wouldRefuse.delete(this.#wouldRefuse.keys().next().value ?? '');
-  }
-
-  #publishRefusal(pass: Pass, budget: OwnedBudget, count: number): void {
-    const { used } = this.#purseOf(budget).state(budget, this.#options.clock.now());
+    shadow.refused += shadow.asking;
+    if (clock.monotonic() - shadow.toldAtMs < EVENT_EVERY_MS) return;
+    const used = this.#spentOf(budget, clock.now());
     const isOfMoney = budget.limitNano !== null && (budget.limitTokens === null || used.nano >= budget.limitNano);
-    const unit = isOfMoney ? 'usd' : 'tokens';
-    this.#publish('budget.would_refuse', subjectOf(pass, budget), count, {
-      ...amountsOf(budget, unit, used),
-      percent: null,
-    });
+    const whole = amountsOf(budget, isOfMoney ? 'usd' : 'tokens', used);
+    this.#publish('budget.would_refuse', subjectOf(pass, budget), shadow.refused, { ...whole, percent: null });
+    shadow.toldAtMs = clock.monotonic();
+    shadow.refused = 0;
   }
 
   /** The database has counted what was charged here. */
@@ -455,37 +433,39 @@ function amountsOf({ owner, mode, period, limitNano, limitTokens }: OwnedBudget,
 export const budgetsNow = ({ account, budgets }: Pass): readonly OwnedBudget[] | null =>
   account.known ? account.known.budgets : budgets;
 
-/** A shadow budget reserves like a soft one, to find out what a soft one would refuse. */
-const asReserved = (budget: OwnedBudget): PurseBudget =>
-  budget.mode === 'shadow' ? { ...budget, mode: 'soft' } : budget;
-
-interface Estimate {
-  /** Reserved while the request is under way. */
-  whole: Assumed;
-  /** Charged for a complete response without a usage. */
-  unreported: Assumed;
-  cut: Assumed;
+/** A shadow budget whose lease was too small for a request. */
+interface Shadow {
+  /** Requests that passed since it was asked whether it has more; 0: it is not asked. */
+  asking: number;
+  /** Requests that it would have refused since the last event. */
+  refused: number;
+  /** When that was published (monotonic). */
+  toldAtMs: number;
 }
 
-const estimated = (budget: OwnedBudget, { whole, unreported, cut }: Estimate): HeldPart => ({
-  budget,
-  reservation: null,
-  needed: { nano: whole.nano ?? 0, tokens: whole.tokens },
-  hasSeveral: false,
-  ifUnreported: unreported,
-  ifCut: cut,
+/** Remembers it as the newest of at most `MAX_TOLD`. */
+function remember<T>(map: Map<string, T>, id: string, value: T): void {
+  map.delete(id);
+  map.set(id, value);
+  if (map.size > MAX_TOLD) map.delete(map.keys().next().value ?? '');
+}
+
+const mostOf = ({ inputTokens, outputTokens }: Bound, price: Price | null): Assumed => ({
+  nano: price && mostFor(price, inputTokens, outputTokens),
+  tokens: inputTokens + outputTokens,
 });
+
+const neededFor = ({ nano, tokens }: Assumed): Amount => ({ nano: nano ?? 0, tokens });
 
 const NOTHING_KNOWN: Assumed = { nano: null, tokens: 0 };
 
 /** The charge is never less than what the provider reports. */
-function chargeFor({ kind, usage, costNano }: Ending, part: HeldPart | null): Assumed {
-  const { total, atLeast } = tokensIn(usage);
-  const isCut = kind === 'cut' || (kind === 'answered' && part?.hasSeveral === true);
+function chargeFor({ kind, costNano }: Ending, { total, atLeast }: CountedTokens, part: HeldPart | null): Assumed {
+  const isCut = kind === 'cut' || (kind === 'answered' && part?.cost.hasSeveral === true);
   // Some servers report zeros for what they have not counted. No model runs without a token.
   const isUncounted = total === 0 && part?.budget.mode === 'hard';
   const isKnown = !isCut && !isUncounted;
-  const assumed = part === null ? NOTHING_KNOWN : isCut ? part.ifCut : part.ifUnreported;
+  const assumed = part === null ? NOTHING_KNOWN : isCut ? part.cost.ifCut : part.cost.ifUnreported;
   return {
     nano: costNano !== null && isKnown ? costNano : larger(assumed.nano, costNano),
     tokens: total !== null && isKnown ? total : Math.max(assumed.tokens, atLeast),
@@ -495,8 +475,14 @@ function chargeFor({ kind, usage, costNano }: Ending, part: HeldPart | null): As
 const larger = (one: number | null, other: number | null) =>
   one === null || other === null ? (one ?? other) : Math.max(one, other);
 
-/** `total`: all tokens of a request, or null if a count is missing. `atLeast`: the sum of the known counts. */
-function tokensIn(usage: ModelUsage | null): { total: number | null; atLeast: number } {
+interface CountedTokens {
+  /** All tokens of a request; null if a count is missing. */
+  total: number | null;
+  /** The sum of the known counts. */
+  atLeast: number;
+}
+
+function countedTokens(usage: ModelUsage | null): CountedTokens {
   if (usage === null) return { total: null, atLeast: 0 };
   const { promptTokens: prompt, completionTokens: completion, totalTokens: total } = usage;
   const sum = (prompt ?? 0) + (completion ?? 0);

@@ -10,6 +10,35 @@ export interface Amount {
   tokens: number;
 }
 
+export const UNITS = ['nano', 'tokens'] as const satisfies (keyof Amount)[];
+
+export const nothing = (): Amount => ({ nano: 0, tokens: 0 });
+
+export const isNothing = ({ nano, tokens }: Amount): boolean => nano === 0 && tokens === 0;
+
+/** Adds an amount to a sum. */
+export function add(sum: Amount, { nano, tokens }: Amount): void {
+  sum.nano += nano;
+  sum.tokens += tokens;
+}
+
+export function subtract(sum: Amount, { nano, tokens }: Amount): void {
+  sum.nano -= nano;
+  sum.tokens -= tokens;
+}
+
+/** The smaller one in each unit. */
+export const leastOf = (one: Amount, other: Amount): Amount => ({
+  nano: Math.min(one.nano, other.nano),
+  tokens: Math.min(one.tokens, other.tokens),
+});
+
+/** What one is more than another, in each unit. */
+export const beyond = (one: Amount, other: Amount): Amount => ({
+  nano: Math.max(0, one.nano - other.nano),
+  tokens: Math.max(0, one.tokens - other.tokens),
+});
+
 /** The limits and the period of a budget. A lease that was taken under other terms is returned. */
 export interface PurseTerms {
   /** Null: no limit in this unit. */
@@ -21,8 +50,11 @@ export interface PurseTerms {
 export const haveSameTerms = (one: PurseTerms, other: PurseTerms): boolean =>
   one.limitNano === other.limitNano && one.limitTokens === other.limitTokens && one.period === other.period;
 
-/** The counts of a token or project in the database, with or without a budget. */
-export interface PurseCounts {
+/**
+ * The counts of a token or project in the database, and the limits of its budget. Without a budget there are no limits. Day and month are always
+ * counted, so that a change of the period resets nothing.
+ */
+export interface PurseCounts extends PurseTerms {
   lifeNano: number;
   lifeTokens: number;
   lifeUnpriced: number;
@@ -41,52 +73,40 @@ export interface PurseCounts {
   leasedTokens: number;
 }
 
-/** A row of the database. Day and month are always counted, so that a change of the period resets nothing. */
-export interface PurseRow extends PurseCounts, PurseTerms {}
-
-/** What was spent, and the number of requests whose cost is unknown. */
-export interface Spending extends Amount {
+/** What was charged, and the number of requests whose cost is unknown. */
+export interface Charge extends Amount {
   unpriced: number;
 }
 
-/** What was spent in the current period of a budget, or in the whole life. */
-export interface PurseState {
-  used: Amount;
-  /** For requests in flight, and leased by instances for the next ones. */
-  reserved: Amount;
-  /** Requests whose cost is unknown. */
-  unpriced: number;
-  /** Start of the period; 0 for the whole life. */
-  sinceMs: number;
-  /** When the period ends; null for the whole life. */
-  endsMs: number | null;
+/** What was charged to requests that were admitted on one UTC day. */
+export interface DayCharge extends Charge {
+  /** Start of the day. */
+  dayMs: number;
 }
 
 /**
- * Start of the current period. The clocks of instances differ by seconds. Once an instance has begun a new period, it has begun for an
- * instance with a slow clock as well, because the counts of the previous period are gone.
+ * Start of the current period; 0 for the whole life. The clocks of instances differ by seconds. Once an instance has begun a new period, it has
+ * begun for an instance with a slow clock as well, because the counts of the previous period are gone.
  */
-export function currentStart(counts: PurseRow, period: BudgetPeriod, startMs: number): number {
-  if (period === 'none') return 0;
+export function currentStart(counts: PurseCounts | null, period: BudgetPeriod, nowMs: number): number {
+  const startMs = startOf(period, nowMs);
+  if (counts === null || period === 'none') return startMs;
   const leasedFromMs = counts.period === period ? counts.leasedFromMs : 0;
   return Math.max(startMs, leasedFromMs, period === 'day' ? counts.dayFromMs : counts.monthFromMs);
 }
 
-/** What was spent in the period that starts at `fromMs`. */
-export function spendingIn(counts: PurseCounts, period: BudgetPeriod, fromMs: number): Spending {
-  if (period === 'none') {
-    return { nano: counts.lifeNano, tokens: counts.lifeTokens, unpriced: counts.lifeUnpriced };
-  }
-  if (period === 'day') {
-    if (counts.dayFromMs !== fromMs) return { nano: 0, tokens: 0, unpriced: 0 };
+/** What the database has counted in the period that starts at `fromMs`. */
+export function countedIn(counts: PurseCounts, period: BudgetPeriod, fromMs: number): Charge {
+  if (period === 'none') return { nano: counts.lifeNano, tokens: counts.lifeTokens, unpriced: counts.lifeUnpriced };
+  if (period === 'day' && counts.dayFromMs === fromMs)
     return { nano: counts.dayNano, tokens: counts.dayTokens, unpriced: counts.dayUnpriced };
-  }
-  if (counts.monthFromMs !== fromMs) return { nano: 0, tokens: 0, unpriced: 0 };
-  return { nano: counts.monthNano, tokens: counts.monthTokens, unpriced: counts.monthUnpriced };
+  if (period === 'month' && counts.monthFromMs === fromMs)
+    return { nano: counts.monthNano, tokens: counts.monthTokens, unpriced: counts.monthUnpriced };
+  return { nano: 0, tokens: 0, unpriced: 0 };
 }
 
 /** What is leased in the period that starts at `fromMs`. */
-export function leasedIn({ leasedFromMs, leasedNano, leasedTokens }: PurseRow, fromMs: number): Amount {
+export function leasedIn({ leasedFromMs, leasedNano, leasedTokens }: PurseCounts, fromMs: number): Amount {
   return leasedFromMs >= fromMs ? { nano: leasedNano, tokens: leasedTokens } : { nano: 0, tokens: 0 };
 }
 
@@ -102,7 +122,8 @@ export interface PurseTake {
   ahead: Amount;
 }
 
-export interface Grant extends Amount {
+/** An amount of a lease. */
+export interface LeasedAmount extends Amount {
   /** Start of the period of the lease. */
   fromMs: number;
 }
@@ -111,10 +132,14 @@ export interface Grant extends Amount {
 const AHEAD_DIVISOR = 16;
 
 /** @returns null if the database has other terms than the instance knows. */
-export function grantOf(counts: PurseRow, { terms, want, least, ahead }: PurseTake, nowMs: number): Grant | null {
+export function grantOf(
+  counts: PurseCounts,
+  { terms, want, least, ahead }: PurseTake,
+  nowMs: number,
+): LeasedAmount | null {
   if (!haveSameTerms(counts, terms)) return null;
   const { period } = counts;
-  const fromMs = currentStart(counts, period, startOf(period, nowMs));
+  const fromMs = currentStart(counts, period, nowMs);
   const left = leftOf(counts, fromMs);
   const nano = granted(left.nano, want.nano, least.nano, ahead.nano);
   const tokens = granted(left.tokens, want.tokens, least.tokens, ahead.tokens);
@@ -122,9 +147,9 @@ export function grantOf(counts: PurseRow, { terms, want, least, ahead }: PurseTa
 }
 
 /** What is neither spent nor leased in the period that starts at `fromMs`; Infinity without a limit. */
-export function leftOf(counts: PurseRow, fromMs: number): Amount {
+export function leftOf(counts: PurseCounts, fromMs: number): Amount {
   const { period, limitNano, limitTokens } = counts;
-  const spent = spendingIn(counts, period, fromMs);
+  const spent = countedIn(counts, period, fromMs);
   const leased = leasedIn(counts, fromMs);
   const left = (limit: number | null, sum: number) => (limit === null ? Infinity : Math.max(0, limit - sum));
   return { nano: left(limitNano, spent.nano + leased.nano), tokens: left(limitTokens, spent.tokens + leased.tokens) };

@@ -1,7 +1,8 @@
 import { nanoOf } from '../../api/money.js';
 import type { Budget, BudgetOwner } from '../../api/vocabulary.js';
 import type { KnownToken } from '../ports.js';
-import type { Amount, PurseBudget, Reservation } from './purse.js';
+import type { Amount } from './counts.js';
+import type { PurseBudget, Reservation } from './purse.js';
 
 /** A budget that requests must fit, of a token or of its project. */
 export interface OwnedBudget extends PurseBudget {
@@ -35,11 +36,9 @@ export interface Assumed {
   tokens: number;
 }
 
-/** What one budget has reserved for a request. */
-export interface HeldPart {
-  budget: OwnedBudget;
-  /** Null for a shadow budget that would have refused the request. */
-  reservation: Reservation | null;
+/** What a request may cost, as one budget sees it. */
+export interface ExpectedCost {
+  /** What is reserved. */
   needed: Amount;
   /** Whether it is known to ask for several answers: a usage that came with the end of one of them is not that of all. */
   hasSeveral: boolean;
@@ -47,6 +46,14 @@ export interface HeldPart {
   ifUnreported: Assumed;
   /** Charged for a response that was cut. */
   ifCut: Assumed;
+}
+
+/** What one budget has reserved for a request. */
+export interface HeldPart {
+  budget: OwnedBudget;
+  cost: ExpectedCost;
+  /** Null for a shadow budget that would have refused the request. */
+  reservation: Reservation | null;
 }
 
 /** What is reserved for one request, until it is settled. */

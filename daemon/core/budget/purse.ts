@@ -1,20 +1,21 @@
-import type { BudgetMode, BudgetPeriod } from '../../api/vocabulary.js';
+import { addedNano } from '../../api/money.js';
+import type { BudgetMode } from '../../api/vocabulary.js';
 import {
-  aheadOf,
+  add,
   type Amount,
-  currentStart,
+  aheadOf,
+  type DayCharge,
   haveSameTerms,
-  leasedIn,
+  isNothing,
+  leastOf,
   leftOf,
-  type PurseRow,
-  type PurseState,
+  nothing,
+  type PurseCounts,
   type PurseTerms,
-  type Spending,
-  spendingIn,
+  subtract,
+  UNITS,
 } from './counts.js';
-import { endOf, startOf } from './period.js';
-
-export type { Amount, PurseState, PurseTerms } from './counts.js';
+import { endOf } from './period.js';
 
 /** A budget as purses compare with it. */
 export interface PurseBudget extends PurseTerms {
@@ -25,31 +26,23 @@ export interface PurseBudget extends PurseTerms {
 export interface Reservation extends Readonly<Amount> {
   readonly purse: Purse;
   readonly lease: Lease;
-  /** Start of the period that it belongs to. */
-  readonly fromMs: number;
-  /** When it was made. The time lies in that period. */
+  /** When it was made. The time lies in the period of the lease. */
   readonly atMs: number;
 }
 
-/** A part of a budget that the database has set aside for this instance, in one period and under the terms of the budget. In nano-USD and model tokens. */
+/** A part of a budget that the database has set aside for this instance, in one period and under the terms of the budget. */
 export class Lease {
   readonly fromMs: number;
   readonly endsMs: number;
   readonly terms: PurseTerms;
+  /** All of it: what is free, what is set aside for requests that have not ended, and what is charged and not settled. */
+  readonly whole = nothing();
   /** Not set aside for a request. */
-  freeNano = 0;
-  freeTokens = 0;
-  /** Set aside for requests that have not ended. */
-  heldNano = 0;
-  heldTokens = 0;
-  /** Number of these requests. */
-  holders = 0;
+  free = nothing();
   /** Charged, and not settled yet. */
-  spentNano = 0;
-  spentTokens = 0;
-  /** Charged, and part of a tick whose outcome is not known. */
-  settlingNano = 0;
-  settlingTokens = 0;
+  spent = nothing();
+  /** Charged, and part of a tick whose outcome is not known. It no longer belongs to the whole. */
+  settling = nothing();
   /** The database granted less than was requested. */
   isShort = false;
   /** The database has counted all of it as spent. */
@@ -61,29 +54,29 @@ export class Lease {
     this.terms = terms;
   }
 
-  /** Whether nothing of it remains to be settled. */
-  get isOver(): boolean {
-    return this.holders === 0 && this.hasNothing && this.settlingNano === 0 && this.settlingTokens === 0;
+  grow(granted: Amount): void {
+    add(this.whole, granted);
+    add(this.free, granted);
   }
 
-  get hasNothing(): boolean {
-    return this.freeNano === 0 && this.freeTokens === 0 && this.spentNano === 0 && this.spentTokens === 0;
-  }
-
-  get nano(): number {
-    return this.freeNano + this.heldNano + this.spentNano;
-  }
-
-  get tokens(): number {
-    return this.freeTokens + this.heldTokens + this.spentTokens;
+  /** @returns what leaves it with the next tick: what was charged, and also what is free if it is no longer needed. */
+  settle(isNeeded: boolean): Amount {
+    const left = { ...this.spent };
+    this.settling = this.spent;
+    this.spent = nothing();
+    if (!isNeeded) {
+      add(left, this.free);
+      this.free = nothing();
+    }
+    subtract(this.whole, left);
+    return left;
   }
 }
 
-/** What was charged on one UTC day. */
-export interface DayCharges extends Amount {
-  dayMs: number;
-  unpriced: number;
-}
+export const NONE: readonly never[] = [];
+
+/** `granted`: try again. `exhausted`: the amount does not fit. `reserved`: it fits after other requests have ended. */
+export type MoreResult = 'granted' | 'exhausted' | 'reserved';
 
 /** A request that waits until the database grants more. */
 export interface PurseWaiter {
@@ -91,14 +84,8 @@ export interface PurseWaiter {
   budget: PurseBudget;
   /** Whether a tick has requested it. */
   isAsked: boolean;
-  resolve: (result: 'granted' | 'exhausted' | 'reserved') => void;
+  resolve: (result: MoreResult) => void;
   reject: (reason: Error) => void;
-}
-
-/** Schedules the settlement of purses. */
-export interface PurseKeeper {
-  /** Includes the purse in the next tick. @param isUrgent run a tick at once. */
-  tend(purse: Purse, isUrgent: boolean): void;
 }
 
 /** What is leased ahead: 4 times the largest recent reservation, or what was reserved in 2 intervals of ticks, whichever is more. */
@@ -115,17 +102,17 @@ const FADING = 7 / 8;
  */
 export class Purse {
   readonly id: string;
-  readonly #keeper: PurseKeeper;
+  /** Includes the purse in the next tick, which runs at once if that is urgent. */
+  readonly #tend: (purse: Purse, isUrgent: boolean) => void;
 
-  /** Charges of the newest day, which is nearly always the current one. */
-  readonly charged: DayCharges = { dayMs: 0, nano: 0, tokens: 0, unpriced: 0 };
-  chargedElsewhere: DayCharges[] | null = null;
+  /** Charges of the newest day, which is nearly always the current one, then those of other days. */
+  charges: readonly DayCharge[] = NONE;
   /** Charges in a tick whose outcome is not known. */
-  settling: readonly DayCharges[] | null = null;
+  settling: readonly DayCharge[] = NONE;
 
   lease: Lease | null = null;
   /** Closed leases, until they are settled. */
-  former: Lease[] | null = null;
+  former: readonly Lease[] = NONE;
   /** Whether the next tick returns what is free, and requests nothing. */
   givesBack = false;
   /** Whether the next tick leases ahead. */
@@ -134,8 +121,8 @@ export class Purse {
   isTaking = false;
 
   /** As of the last tick that reported it. */
-  counts: PurseRow | null = null;
-  waiters: PurseWaiter[] | null = null;
+  counts: PurseCounts | null = null;
+  waiters: PurseWaiter[] = [];
   /** When it began to wait for what other instances have leased (monotonic); null while it does not wait. */
   contendingSinceMs: number | null = null;
   cancelRetry: (() => void) | null = null;
@@ -145,23 +132,21 @@ export class Purse {
   refused: (Amount & { untilMs: number }) | null = null;
 
   /** Sum of the reservations since the last tick, and the largest recent one. */
-  drawn: Amount | null = null;
-  largest: Amount | null = null;
+  readonly #drawn = nothing();
+  readonly #largest = nothing();
   /** How much to have leased, by the recent pace. */
-  target: Amount | null = null;
+  readonly target = nothing();
   collectedAtMs = -Infinity;
   /** When it was last used (wall time). */
   usedAtMs = 0;
-  /** It was removed from memory. Its ID may have another purse now. */
-  isForgotten = false;
 
-  constructor(id: string, keeper: PurseKeeper) {
+  constructor(id: string, tend: (purse: Purse, isUrgent: boolean) => void) {
     this.id = id;
-    this.#keeper = keeper;
+    this.#tend = tend;
   }
 
   /**
-   * Sets an amount aside from the lease. In mode `soft` it sets aside what is left if that is less and the database has no more.
+   * Sets an amount aside from the lease. Unless the mode is `hard`, it sets aside what is left if that is less and the database has no more.
    *
    * @returns null if not enough is leased: call `Purses.more`, and try again.
    */
@@ -170,38 +155,34 @@ export class Purse {
     if (lease === null) return null;
     if (nowMs >= lease.endsMs || !haveSameTerms(lease.terms, budget)) {
       this.closeLease();
-      this.#keeper.tend(this, false);
+      this.#tend(this, false);
       return null;
     }
+    const { free } = lease;
     let { nano, tokens } = neededOf(amount, budget);
-    if (lease.freeNano < nano || lease.freeTokens < tokens) {
-      if (budget.mode !== 'soft' || !lease.isShort) return null;
-      if ((nano > 0 && lease.freeNano === 0) || (tokens > 0 && lease.freeTokens === 0)) return null;
-      nano = Math.min(nano, lease.freeNano);
-      tokens = Math.min(tokens, lease.freeTokens);
+    if (free.nano < nano || free.tokens < tokens) {
+      if (budget.mode === 'hard' || !lease.isShort) return null;
+      if ((nano > 0 && free.nano === 0) || (tokens > 0 && free.tokens === 0)) return null;
+      nano = Math.min(nano, free.nano);
+      tokens = Math.min(tokens, free.tokens);
     }
-    lease.freeNano -= nano;
-    lease.freeTokens -= tokens;
-    lease.heldNano += nano;
-    lease.heldTokens += tokens;
-    lease.holders += 1;
+    const reservation = { nano, tokens, purse: this, lease, atMs: Math.max(nowMs, lease.fromMs) };
+    subtract(free, reservation);
     this.usedAtMs = nowMs;
-    this.#drew(nano, tokens, lease);
-    return { purse: this, lease, nano, tokens, fromMs: lease.fromMs, atMs: Math.max(nowMs, lease.fromMs) };
+    this.#draw(reservation, lease);
+    return reservation;
   }
 
-  #drew(nano: number, tokens: number, lease: Lease): void {
-    const drawn = (this.drawn ??= { nano: 0, tokens: 0 });
-    const largest = (this.largest ??= { nano: 0, tokens: 0 });
-    drawn.nano += nano;
-    drawn.tokens += tokens;
-    largest.nano = Math.max(largest.nano, nano);
-    largest.tokens = Math.max(largest.tokens, tokens);
-    if (this.isTaking || this.wantsMore || this.target === null || lease.isShort) return;
-    const isLow = (free: number, target: number) => free < target * REFILL_BELOW;
-    if (!isLow(lease.freeNano, this.target.nano) && !isLow(lease.freeTokens, this.target.tokens)) return;
+  #draw({ nano, tokens }: Amount, { free, isShort }: Lease): void {
+    const { target } = this;
+    this.#drawn.nano += nano;
+    this.#drawn.tokens += tokens;
+    this.#largest.nano = Math.max(this.#largest.nano, nano);
+    this.#largest.tokens = Math.max(this.#largest.tokens, tokens);
+    if (this.isTaking || this.wantsMore || isShort) return;
+    if (free.nano >= target.nano * REFILL_BELOW && free.tokens >= target.tokens * REFILL_BELOW) return;
     this.wantsMore = true;
-    this.#keeper.tend(this, true);
+    this.#tend(this, true);
   }
 
   /**
@@ -211,93 +192,60 @@ export class Purse {
    * @returns whether anything was reserved since then.
    */
   measurePace(intervals: number): boolean {
-    const { drawn, largest } = this;
-    if (!drawn || !largest) return false;
-    const hasDrawn = drawn.nano > 0 || drawn.tokens > 0;
-    const most = this.#mostAhead();
-    const target = (this.target ??= { nano: 0, tokens: 0 });
-    for (const unit of ['nano', 'tokens'] as const) {
-      const pace = drawn[unit] / Math.max(intervals, 1 / 100);
-      const wish = Math.ceil(Math.max(LARGEST_AHEAD * largest[unit], INTERVALS_AHEAD * pace));
-      target[unit] = Math.min(wish, most[unit]);
-      drawn[unit] = 0;
-      largest[unit] = Math.floor(largest[unit] * FADING);
+    const hasDrawn = !isNothing(this.#drawn);
+    const { counts, lease } = this;
+    // As much as the counts of the last tick allow.
+    const left = counts && lease ? leftOf(counts, lease.fromMs) : nothing();
+    for (const unit of UNITS) {
+      const pace = this.#drawn[unit] / Math.max(intervals, 1 / 100);
+      const wish = Math.ceil(Math.max(LARGEST_AHEAD * this.#largest[unit], INTERVALS_AHEAD * pace));
+      this.target[unit] = Math.min(wish, aheadOf(left[unit]));
+      this.#drawn[unit] = 0;
+      this.#largest[unit] = Math.floor(this.#largest[unit] * FADING);
     }
     return hasDrawn;
   }
 
-  /** The most that may be leased ahead, by the counts of the last tick. */
-  #mostAhead(): Amount {
-    const { counts, lease } = this;
-    if (!counts || !lease) return { nano: 0, tokens: 0 };
-    const left = leftOf(counts, lease.fromMs);
-    return { nano: aheadOf(left.nano), tokens: aheadOf(left.tokens) };
-  }
-
   /** Stops using the lease. The next tick returns what is free of it. */
   closeLease(): void {
-    if (this.lease) (this.former ??= []).push(this.lease);
+    if (this.lease) this.former = [...this.former, this.lease];
     this.lease = null;
   }
 
   /** The open and the closed leases that are not settled. */
-  leases(): readonly Lease[] {
-    if (this.former === null) return this.lease ? [this.lease] : [];
+  get leases(): readonly Lease[] {
     return this.lease ? [this.lease, ...this.former] : this.former;
   }
 
-  /** What is spent and reserved of the budget. Before the first tick has reported counts, only what was charged here. */
-  state(budget: PurseBudget | null, nowMs: number): PurseState {
-    const period = budget?.period ?? 'none';
-    const { counts } = this;
-    const sinceMs = this.#startOf(period, nowMs);
-    const { unpriced, ...used } = this.spending(period, nowMs);
-    const reserved = counts ? leasedIn(counts, sinceMs) : { nano: 0, tokens: 0 };
-    // What was charged from a lease is in both sums.
-    for (const { spentNano, settlingNano, spentTokens, settlingTokens } of this.leases()) {
-      reserved.nano = Math.max(0, reserved.nano - spentNano - settlingNano);
-      reserved.tokens = Math.max(0, reserved.tokens - spentTokens - settlingTokens);
+  /** Adds a charge to the others of its day. */
+  charge({ dayMs, nano, tokens, unpriced }: DayCharge): void {
+    const newest = this.charges[0];
+    let sum = newest?.dayMs === dayMs ? newest : this.charges.find((each) => each.dayMs === dayMs);
+    if (!sum) {
+      sum = { dayMs, nano: 0, tokens: 0, unpriced: 0 };
+      this.charges = [...this.charges, sum].sort((one, other) => other.dayMs - one.dayMs);
     }
-    return { used, reserved, unpriced, sinceMs, endsMs: period === 'none' ? null : endOf(period, sinceMs) };
+    sum.nano = addedNano(sum.nano, nano);
+    sum.tokens = Math.min(Number.MAX_SAFE_INTEGER, sum.tokens + tokens);
+    sum.unpriced += unpriced;
   }
 
-  /** What is spent in the current period. Each response asks for it. */
-  spending(period: BudgetPeriod, nowMs: number): Spending {
-    const { counts } = this;
-    const sinceMs = this.#startOf(period, nowMs);
-    const sum = counts ? spendingIn(counts, period, sinceMs) : { nano: 0, tokens: 0, unpriced: 0 };
-    addDay(sum, this.charged, period, sinceMs);
-    for (const day of this.chargedElsewhere ?? []) addDay(sum, day, period, sinceMs);
-    for (const day of this.settling ?? []) addDay(sum, day, period, sinceMs);
-    return sum;
+  /** Moves the charges into a tick. */
+  collectCharges(): readonly DayCharge[] {
+    this.settling = this.charges;
+    this.charges = NONE;
+    return this.settling;
   }
 
-  #startOf(period: BudgetPeriod, nowMs: number): number {
-    const startMs = startOf(period, nowMs);
-    return this.counts ? currentStart(this.counts, period, startMs) : startMs;
-  }
-
-  /** Charges that are not known to be settled. */
-  unwritten(): readonly DayCharges[] {
-    return [this.charged, ...(this.chargedElsewhere ?? []), ...(this.settling ?? [])];
-  }
-
-  get hasCharges(): boolean {
-    const { nano, tokens, unpriced } = this.charged;
-    return nano > 0 || tokens > 0 || unpriced > 0 || this.chargedElsewhere !== null;
-  }
-
-  /** Whether removing it from memory would lose something. */
-  get isBusy(): boolean {
-    return (
-      this.hasCharges ||
-      this.settling !== null ||
-      this.lease !== null ||
-      this.former !== null ||
-      this.waiters !== null ||
-      this.cancelRetry !== null ||
-      this.isTaking
-    );
+  /** These charges from a lost lease count as spent already. The newest charges are most likely from it. */
+  takeBack(amount: Amount): void {
+    const left = { ...amount };
+    for (const charge of this.charges) {
+      const part = leastOf(left, charge);
+      subtract(charge, part);
+      subtract(left, part);
+    }
+    this.charges = this.charges.filter((charge) => !isNothing(charge) || charge.unpriced > 0);
   }
 }
 
@@ -307,11 +255,4 @@ export function neededOf({ nano, tokens }: Amount, { limitNano, limitTokens }: P
     nano: limitNano === null ? 0 : Math.max(1, nano),
     tokens: limitTokens === null ? 0 : Math.max(1, tokens),
   };
-}
-
-function addDay(sum: Spending, { dayMs, nano, tokens, unpriced }: DayCharges, period: BudgetPeriod, sinceMs: number) {
-  if (startOf(period, dayMs) !== sinceMs) return;
-  sum.nano += nano;
-  sum.tokens += tokens;
-  sum.unpriced += unpriced;
 }

@@ -13,26 +13,35 @@
  *
  * **Loss.** What a killed process had leased counts as spent. Charges without a reservation are lost with the process: those of the last 250 ms.
  */
-import { MAX_NANO } from '../../api/money.js';
 import type { Clock, PurseReport, PurseTickRow } from '../ports.js';
 import { unavailable } from '../refusal.js';
-import { currentStart, haveSameTerms, type PurseRow, spendingIn } from './counts.js';
+import {
+  add,
+  type Amount,
+  beyond,
+  countedIn,
+  currentStart,
+  haveSameTerms,
+  isNothing,
+  type LeasedAmount,
+  leastOf,
+  nothing,
+  type PurseCounts,
+  type PurseTerms,
+  subtract,
+  UNITS,
+} from './counts.js';
 import { dayOf, startOf } from './period.js';
 import {
-  type Amount,
-  type DayCharges,
   Lease,
+  type MoreResult,
   neededOf,
+  NONE,
   Purse,
   type PurseBudget,
-  type PurseKeeper,
-  type PurseTerms,
   type PurseWaiter,
   type Reservation,
 } from './purse.js';
-
-/** `granted`: try again. `exhausted`: the amount does not fit. `reserved`: it fits after other requests have ended. */
-export type MoreResult = 'granted' | 'exhausted' | 'reserved';
 
 // Other instances see the request within half a second, and return at once what they do not need.
 const MAX_CONTENTION_MS = 1_500;
@@ -48,6 +57,7 @@ const AT_REST_AFTER_MS = 10_000;
 const EXAMINED_PER_TICK = 100;
 const EXAMINED_SHARE = 1 / 32;
 const FORGOTTEN_AFTER_MS = 5_000;
+const MOST: Amount = { nano: Number.MAX_SAFE_INTEGER, tokens: Number.MAX_SAFE_INTEGER };
 
 export interface PursesOptions {
   clock: Clock;
@@ -65,7 +75,7 @@ export interface PursesOptions {
 }
 
 /** All purses that this instance knows. */
-export class Purses implements PurseKeeper {
+export class Purses {
   readonly #options: PursesOptions;
   readonly #byId = new Map<string, Purse>();
   /** Purses that the next ticks include. */
@@ -86,7 +96,7 @@ export class Purses implements PurseKeeper {
   of(id: string): Purse {
     let purse = this.#byId.get(id);
     if (!purse) {
-      purse = new Purse(id, this);
+      purse = new Purse(id, this.#tend);
       this.#byId.set(id, purse);
     }
     return purse;
@@ -110,8 +120,8 @@ export class Purses implements PurseKeeper {
    *   ended.
    * @throws {Refusal} (rejects with) `unavailable`
    */
-  more(asked: Purse, amount: Amount, budget: PurseBudget, nowMs: number): Promise<MoreResult> {
-    const purse = this.#current(asked);
+  more(id: string, amount: Amount, budget: PurseBudget, nowMs: number): Promise<MoreResult> {
+    const purse = this.of(id);
     const needed = neededOf(amount, budget);
     if (isKnownToExceed(purse, needed, budget, nowMs)) return Promise.resolve('exhausted');
     const { refused } = purse;
@@ -124,84 +134,78 @@ export class Purses implements PurseKeeper {
       return Promise.resolve('reserved');
     }
     return new Promise((resolve, reject) => {
-      (purse.waiters ??= []).push({ needed, budget, isAsked: false, resolve, reject });
+      purse.waiters.push({ needed, budget, isAsked: false, resolve, reject });
       if (purse.cancelRetry !== null) return;
       const yieldsForMs = purse.yieldsUntilMs - this.#monotonic;
       if (yieldsForMs > 0) this.#requestAfter(purse, yieldsForMs);
-      else this.tend(purse, true);
+      else this.#tend(purse, true);
     });
   }
 
   /**
    * Charges a request that has ended, exactly once, with or without a budget. The charge belongs to the day and month of its admission.
    *
-   * @param charge `nano` null: its cost is unknown.
+   * @param id of the token or project.
+   * @param nano null: its cost is unknown.
    * @param reservation of the request. What the charge leaves of it is free again. A charge that exceeds it is counted in full.
    */
   charge(
-    asked: Purse,
+    id: string,
     admittedAtMs: number,
-    charge: { nano: number | null; tokens: number },
+    { nano, tokens }: { nano: number | null; tokens: number },
     reservation: Reservation | null,
   ): void {
-    let { nano, tokens } = charge;
-    const unpriced = nano === null ? 1 : 0;
-    nano ??= 0;
+    const dayMs = dayOf(reservation?.atMs ?? admittedAtMs);
+    const charge = { dayMs, nano: nano ?? 0, tokens, unpriced: nano === null ? 1 : 0 };
+    const isHeld = reservation?.lease.isLost === false;
+    if (isHeld) this.#settle(reservation, leastOf(charge, reservation));
+    // All of a lost reservation counts as spent already.
+    else if (reservation) Object.assign(charge, beyond(charge, reservation));
+    if (isNothing(charge) && charge.unpriced === 0) return;
     // Once its lease is lost, a purse may be forgotten before its requests have ended.
-    const purse = this.#current(reservation?.purse ?? asked);
-    if (reservation) {
-      const { lease } = reservation;
-      const ofLease = { nano: Math.min(nano, reservation.nano), tokens: Math.min(tokens, reservation.tokens) };
-      if (lease.isLost) {
-        // All of the reservation counts as spent already.
-        nano -= ofLease.nano;
-        tokens -= ofLease.tokens;
-      } else this.#settle(reservation, ofLease);
-    }
-    addTo(purse, dayOf(reservation?.atMs ?? admittedAtMs), nano, tokens, unpriced);
-    if (purse.hasCharges) this.tend(purse, false);
+    const purse = isHeld ? reservation.purse : this.of(id);
+    purse.charge(charge);
+    this.#tend(purse, false);
   }
 
   /** The request has spent nothing: the whole reservation is free again. */
   release(reservation: Reservation): void {
-    if (!reservation.lease.isLost) this.#settle(reservation, { nano: 0, tokens: 0 });
+    if (!reservation.lease.isLost) this.#settle(reservation, nothing());
   }
 
-  #settle({ purse, lease, nano, tokens }: Reservation, spent: Amount): void {
-    lease.holders -= 1;
-    lease.heldNano -= nano;
-    lease.heldTokens -= tokens;
-    lease.spentNano += spent.nano;
-    lease.spentTokens += spent.tokens;
-    lease.freeNano += nano - spent.nano;
-    lease.freeTokens += tokens - spent.tokens;
+  #settle(reservation: Reservation, spent: Amount): void {
+    const { purse, lease } = reservation;
+    add(lease.spent, spent);
+    add(lease.free, reservation);
+    subtract(lease.free, spent);
     purse.refused = null;
-    if (lease !== purse.lease) this.tend(purse, false);
+    if (lease !== purse.lease) this.#tend(purse, false);
   }
 
-  tend(purse: Purse, isUrgent: boolean): void {
+  /** Includes a purse in the next tick. */
+  readonly #tend = (purse: Purse, isUrgent: boolean): void => {
     this.#pending.add(purse);
     if (isUrgent) this.isUrgent = true;
     this.#options.schedule(isUrgent);
-  }
+  };
 
   /** Another instance waits for a lease of this purse: returns what is free and settles what was charged, at once. */
   giveBack(id: string): void {
     const purse = this.#byId.get(id);
-    if (!purse?.leases().some((lease) => !lease.hasNothing)) return;
+    if (!purse?.leases.some(mayShrink)) return;
     purse.yieldsUntilMs = this.#monotonic + YIELD_MS;
     purse.givesBack = true;
-    this.tend(purse, true);
+    this.#tend(purse, true);
   }
 
   /** Returns the free part of the leases of purses without recent requests. */
   giveBackIdle(idleMs = IDLE_AFTER_MS): void {
     const sinceMs = this.#options.clock.now() - idleMs;
     for (const purse of this.#holding) {
-      if (purse.usedAtMs >= sinceMs || purse.isTaking || purse.waiters !== null) continue;
-      if (purse.lease === null || (purse.lease.freeNano === 0 && purse.lease.freeTokens === 0)) continue;
+      if (purse.usedAtMs >= sinceMs || purse.isTaking || purse.waiters.length > 0) continue;
+      if (purse.lease === null || isNothing(purse.lease.free)) continue;
       purse.givesBack = true;
-      this.tend(purse, false);
+      this.#tend(purse, false);
     }
   }
 
@@ -211,7 +215,7 @@ export class Purses implements PurseKeeper {
     this.#cancelRest = null;
     for (const purse of this.#holding) {
       purse.givesBack = true;
-      this.tend(purse, false);
+      this.#tend(purse, false);
     }
   }
 
@@ -221,12 +225,12 @@ export class Purses implements PurseKeeper {
   collect(most: number): PurseTickRow[] {
     const pending = [...this.#pending];
     // Requests do not wait until all charges are written.
-    if (pending.length > most) pending.sort((a, b) => Number(b.waiters !== null) - Number(a.waiters !== null));
+    if (pending.length > most) pending.sort((a, b) => Number(b.waiters.length > 0) - Number(a.waiters.length > 0));
     const purses = pending.slice(0, most);
     purses.sort((a, b) => (a.id < b.id ? -1 : 1));
     for (const purse of purses) this.#pending.delete(purse);
     this.isUrgent = [...this.#pending].some(
-      ({ waiters, wantsMore, givesBack }) => waiters !== null || wantsMore || givesBack,
+      ({ waiters, wantsMore, givesBack }) => waiters.length > 0 || wantsMore || givesBack,
     );
     this.#collected = purses.map((purse) => ({ purse, row: this.#rowOf(purse) }));
     return this.#collected.map(({ row }) => row);
@@ -236,20 +240,12 @@ export class Purses implements PurseKeeper {
     const nowMs = this.#monotonic;
     const hasDrawn = purse.measurePace((nowMs - purse.collectedAtMs) / this.#options.tickEveryMs);
     purse.collectedAtMs = nowMs;
-    const charges = chargesOf(purse);
+    const charges = purse.collectCharges();
     const take = this.#takeOf(purse, hasDrawn);
-    const returns: (Amount & { fromMs: number })[] = [];
-    for (const lease of purse.leases()) {
-      const isLeft = purse.givesBack || lease !== purse.lease;
-      const free = isLeft ? { nano: lease.freeNano, tokens: lease.freeTokens } : { nano: 0, tokens: 0 };
-      lease.settlingNano = lease.spentNano;
-      lease.settlingTokens = lease.spentTokens;
-      const nano = lease.spentNano + free.nano;
-      const tokens = lease.spentTokens + free.tokens;
-      lease.freeNano -= free.nano;
-      lease.freeTokens -= free.tokens;
-      lease.spentNano = lease.spentTokens = 0;
-      if (nano > 0 || tokens > 0) returns.push({ fromMs: lease.fromMs, nano, tokens });
+    const returns: LeasedAmount[] = [];
+    for (const lease of purse.leases) {
+      const left = lease.settle(lease === purse.lease && !purse.givesBack);
+      if (!isNothing(left)) returns.push({ fromMs: lease.fromMs, ...left });
     }
     purse.givesBack = false;
     purse.wantsMore = false;
@@ -260,35 +256,27 @@ export class Purses implements PurseKeeper {
 
   /** The lease to request, for waiting requests and ahead for the next ones. Closes a lease of another period or budget. */
   #takeOf(purse: Purse, hasDrawn: boolean): PurseTickRow['take'] {
-    const { waiters, target } = purse;
-    const terms = waiters?.at(-1)?.budget ?? purse.lease?.terms;
+    const { waiters, target, lease } = purse;
+    const terms = waiters.at(-1)?.budget ?? lease?.terms;
     if (!terms || purse.givesBack) return null;
-    const { lease } = purse;
     if (lease && (this.#options.clock.now() >= lease.endsMs || !haveSameTerms(lease.terms, terms))) purse.closeLease();
-    const free = { nano: purse.lease?.freeNano ?? 0, tokens: purse.lease?.freeTokens ?? 0 };
-    const sum = { nano: 0, tokens: 0 };
-    const smallest = { nano: Infinity, tokens: Infinity };
-    for (const waiter of waiters ?? []) {
-      const { needed, budget } = waiter;
+    const free = purse.lease?.free ?? nothing();
+    const beyondFree = (amount: Amount) => leastOf(MOST, beyond(amount, free));
+    const ahead = purse.lease?.isShort === true ? nothing() : beyondFree(target);
+    const isLow = UNITS.some((unit) => ahead[unit] > 0 && free[unit] < target[unit] / 2);
+    if (waiters.length === 0 && !(hasDrawn && isLow)) return null;
+    const sum = nothing();
+    let smallest = waiters.length > 0 ? MOST : nothing();
+    for (const waiter of waiters) {
       waiter.isAsked = true;
-      sum.nano += needed.nano;
-      sum.tokens += needed.tokens;
-      const least = budget.mode === 'soft' ? neededOf({ nano: 0, tokens: 0 }, budget) : needed;
-      smallest.nano = Math.min(smallest.nano, least.nano);
-      smallest.tokens = Math.min(smallest.tokens, least.tokens);
+      add(sum, waiter.needed);
+      smallest = leastOf(smallest, leastFor(waiter.needed, waiter.budget));
     }
-    const beyond = (amount: Amount) => ({
-      nano: Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount.nano - free.nano)),
-      tokens: Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, amount.tokens - free.tokens)),
-    });
-    const ahead = purse.lease?.isShort === true ? { nano: 0, tokens: 0 } : beyond(target ?? { nano: 0, tokens: 0 });
-    const isLow = (unit: keyof Amount) => ahead[unit] > 0 && free[unit] < (target?.[unit] ?? 0) / 2;
-    if (!waiters && !((hasDrawn || purse.wantsMore) && (isLow('nano') || isLow('tokens')))) return null;
     const { limitNano, limitTokens, period } = terms;
     return {
       terms: { limitNano, limitTokens, period },
-      want: beyond(sum),
-      least: waiters ? beyond(smallest) : { nano: 0, tokens: 0 },
+      want: beyondFree(sum),
+      least: beyondFree(smallest),
       ahead,
     };
   }
@@ -317,13 +305,12 @@ export class Purses implements PurseKeeper {
   concludeUnreported(held: ReadonlyMap<string, Amount>): void {
     for (const { purse, row } of this.#endTick()) {
       if (row.take) {
-        const known = purse.leases();
-        const leased = held.get(purse.id) ?? { nano: 0, tokens: 0 };
-        const lost = new Lease(known[0]?.fromMs ?? 0, row.take.terms);
-        lost.freeNano = Math.max(0, leased.nano - known.reduce((sum, { nano }) => sum + nano, 0));
-        lost.freeTokens = Math.max(0, leased.tokens - known.reduce((sum, { tokens }) => sum + tokens, 0));
-        (purse.former ??= []).push(lost);
-        this.tend(purse, purse.waiters !== null);
+        const lost = new Lease(purse.leases[0]?.fromMs ?? 0, row.take.terms);
+        const leased = { ...(held.get(purse.id) ?? nothing()) };
+        for (const { whole } of purse.leases) subtract(leased, whole);
+        lost.grow(beyond(leased, nothing()));
+        purse.former = [...purse.former, lost];
+        this.#tend(purse, purse.waiters.length > 0);
       }
       this.#tidy(purse);
     }
@@ -338,21 +325,22 @@ export class Purses implements PurseKeeper {
     const collected = this.#collected.map(({ purse }) => purse);
     const purses = new Set([...collected, ...this.#holding, ...this.#pending]);
     for (const purse of purses) {
-      if (!isCommitted)
-        for (const each of purse.settling ?? []) addTo(purse, each.dayMs, each.nano, each.tokens, each.unpriced);
-      purse.settling = null;
+      if (!isCommitted) for (const charge of purse.settling) purse.charge(charge);
+      purse.settling = NONE;
       purse.isTaking = false;
-      for (const lease of purse.leases()) {
-        const nano = lease.spentNano + (isCommitted ? 0 : lease.settlingNano);
-        const tokens = lease.spentTokens + (isCommitted ? 0 : lease.settlingTokens);
-        subtract(purse, nano, tokens);
+      for (const lease of purse.leases) {
+        purse.takeBack(lease.spent);
+        if (!isCommitted) purse.takeBack(lease.settling);
         lease.isLost = true;
       }
-      purse.lease = purse.former = null;
+      purse.lease = null;
+      purse.former = NONE;
       purse.givesBack = purse.wantsMore = false;
       this.#holding.delete(purse);
-      if (purse.hasCharges) this.#pending.add(purse);
-      wakeAll(purse);
+      if (purse.charges.length > 0) this.#pending.add(purse);
+      endWait(purse, ({ resolve }) => {
+        resolve('granted');
+      });
     }
     this.#collected = [];
   }
@@ -366,9 +354,9 @@ export class Purses implements PurseKeeper {
     const collected = this.#collected;
     this.#collected = [];
     for (const { purse } of collected) {
-      purse.settling = null;
+      purse.settling = NONE;
       purse.isTaking = false;
-      for (const lease of purse.leases()) lease.settlingNano = lease.settlingTokens = 0;
+      for (const lease of purse.leases) lease.settling = nothing();
     }
     return collected;
   }
@@ -379,94 +367,72 @@ export class Purses implements PurseKeeper {
     if (take === null) return;
     if (grant) {
       const isFull = grant.nano >= take.want.nano && grant.tokens >= take.want.tokens;
-      const isSame = purse.lease?.fromMs === grant.fromMs && haveSameTerms(purse.lease.terms, take.terms);
-      if (!isSame) {
+      let { lease } = purse;
+      if (lease?.fromMs !== grant.fromMs || !haveSameTerms(lease.terms, take.terms)) {
         purse.closeLease();
-        purse.lease = new Lease(grant.fromMs, take.terms);
+        lease = purse.lease = new Lease(grant.fromMs, take.terms);
       }
-      const lease = purse.lease;
-      if (lease) {
-        lease.freeNano += grant.nano;
-        lease.freeTokens += grant.tokens;
-        lease.isShort = !isFull;
-      }
+      lease.grow(grant);
+      lease.isShort = !isFull;
     }
-    if (purse.waiters) this.#answer(purse, take.terms, isHeldElsewhere);
+    if (purse.waiters.length > 0) this.#answer(purse, counts, take.terms, isHeldElsewhere);
   }
 
-  #tellSpent(id: string, counts: PurseRow, charges: PurseTickRow['charges']): void {
+  #tellSpent(id: string, counts: PurseCounts, charges: PurseTickRow['charges']): void {
     const { period } = counts;
-    const fromMs = currentStart(counts, period, startOf(period, this.#options.clock.now()));
-    const { nano, tokens } = spendingIn(counts, period, fromMs);
+    const fromMs = currentStart(counts, period, this.#options.clock.now());
+    const { nano, tokens } = countedIn(counts, period, fromMs);
     const before = { nano, tokens };
-    for (const each of charges) {
-      if (startOf(period, each.dayMs) !== fromMs) continue;
-      before.nano -= each.nano;
-      before.tokens -= each.tokens;
-    }
+    for (const charge of charges) if (startOf(period, charge.dayMs) === fromMs) subtract(before, charge);
     this.#options.onSpent(id, before, { nano, tokens });
   }
 
-  /** Resolves waiting requests. Requests continue to wait while other instances may still return what they need. @param terms that the tick asked under. */
-  #answer(purse: Purse, terms: PurseTerms, isHeldElsewhere: boolean): void {
-    const { counts, lease } = purse;
-    const waiters = purse.waiters ?? [];
-    const left = { nano: lease?.freeNano ?? 0, tokens: lease?.freeTokens ?? 0 };
-    const waiting: PurseWaiter[] = [];
-    const later: PurseWaiter[] = [];
+  /** Answers waiting requests. @param terms that the tick asked under. */
+  #answer(purse: Purse, counts: PurseCounts, terms: PurseTerms, isHeldElsewhere: boolean): void {
+    const { lease, waiters } = purse;
+    const left = { ...(lease?.free ?? nothing()) };
+    /** They wait for what other instances hold, for this instance to learn of a changed budget, or for the next tick. */
+    const [contending, stale, later]: [PurseWaiter[], PurseWaiter[], PurseWaiter[]] = [[], [], []];
     const nowMs = this.#options.clock.now();
     for (const waiter of waiters) {
       const { needed, budget } = waiter;
       const isUsable = lease !== null && haveSameTerms(lease.terms, budget);
-      if (isUsable && fits(needed, left, budget.mode === 'soft' && lease.isShort)) {
-        left.nano = Math.max(0, left.nano - needed.nano);
-        left.tokens = Math.max(0, left.tokens - needed.tokens);
+      if (isUsable && fits(needed, left, budget.mode !== 'hard' && lease.isShort)) {
+        subtract(left, leastOf(needed, left));
         waiter.resolve('granted');
       } else if (isKnownToExceed(purse, needed, budget, nowMs)) waiter.resolve('exhausted');
       // It began to wait during the tick, and the database has granted all that the tick requested.
       else if (!waiter.isAsked && lease?.isShort === false) later.push(waiter);
+      else if (!haveSameTerms(counts, budget)) stale.push(waiter);
       // The tick has asked for others, which do not know of a change yet.
-      else if (counts && haveSameTerms(counts, budget) && !haveSameTerms(terms, budget)) later.push(waiter);
-      else if (isHeldElsewhere || !counts || !haveSameTerms(counts, budget)) waiting.push(waiter);
+      else if (!haveSameTerms(terms, budget)) later.push(waiter);
+      else if (isHeldElsewhere) contending.push(waiter);
       else {
         purse.refused = { ...needed, untilMs: this.#monotonic + REFUSED_FOR_MS };
         waiter.resolve('reserved');
       }
     }
-    purse.waiters = waiting.length > 0 ? waiting : null;
-    if (waiting.length > 0) this.#contend(purse);
-    else purse.contendingSinceMs = null;
-    if (later.length === 0) return;
-    purse.waiters = [...(purse.waiters ?? []), ...later];
-    this.tend(purse, true);
+    purse.waiters = [...this.#contend(purse, contending), ...later];
+    if (later.length > 0) this.#tend(purse, true);
+    if (stale.length === 0) return;
+    this.#options.clock.after(RETRY_AFTER_MS, () => {
+      for (const { resolve } of stale) resolve('granted');
+    });
   }
 
-  /** Asks other instances to return leases, and tries again after a short pause, for a limited time. Meanwhile this instance learns of changed budgets. */
-  #contend(purse: Purse): void {
+  /** Asks other instances to return leases, and tries again after a short pause, for a limited time. @returns the requests that continue to wait. */
+  #contend(purse: Purse, waiters: PurseWaiter[]): PurseWaiter[] {
     const nowMs = this.#monotonic;
-    const { counts } = purse;
-    purse.contendingSinceMs ??= nowMs;
-    const isOver = nowMs - purse.contendingSinceMs >= MAX_CONTENTION_MS;
-    const [kept, ended]: [PurseWaiter[], PurseWaiter[]] = [[], []];
-    for (const waiter of purse.waiters ?? []) {
-      const isStale = counts !== null && !haveSameTerms(counts, waiter.budget);
-      (isOver || isStale ? ended : kept).push(waiter);
-    }
-    purse.waiters = kept.length > 0 ? kept : null;
-    if (isOver) {
+    purse.contendingSinceMs = waiters.length > 0 ? (purse.contendingSinceMs ?? nowMs) : null;
+    if (purse.contendingSinceMs === null) return [];
+    if (nowMs - purse.contendingSinceMs >= MAX_CONTENTION_MS) {
       purse.contendingSinceMs = null;
-      for (const { resolve } of ended) resolve('reserved');
-      return;
+      for (const { resolve } of waiters) resolve('reserved');
+      return [];
     }
-    // These requests know an old version of the budget.
-    if (ended.length > 0) {
-      this.#options.clock.after(RETRY_AFTER_MS, () => {
-        for (const { resolve } of ended) resolve('granted');
-      });
-    }
-    if (kept.length === 0) return;
     this.#options.onContention(purse.id);
     this.#requestAfter(purse, RETRY_AFTER_MS);
+    return waiters;
   }
 
   /** Requests a lease after a pause, if requests are still waiting then. */
@@ -474,25 +440,24 @@ export class Purses implements PurseKeeper {
     purse.cancelRetry?.();
     purse.cancelRetry = this.#options.clock.after(ms, () => {
       purse.cancelRetry = null;
-      if (purse.waiters) this.tend(purse, true);
+      if (purse.waiters.length > 0) this.#tend(purse, true);
       else purse.contendingSinceMs = null;
     });
   }
 
   /** After a tick: removes leases that are over. */
   #tidy(purse: Purse): void {
-    if (purse.lease?.isOver === true && purse.waiters === null) purse.lease = null;
-    if (purse.former) {
-      const left = purse.former.filter((lease) => !lease.isOver);
-      purse.former = left.length > 0 ? left : null;
-      if (left.some((lease) => !lease.hasNothing)) this.tend(purse, false);
+    if (purse.lease && isNothing(purse.lease.whole) && purse.waiters.length === 0) purse.lease = null;
+    if (purse.former.length > 0) {
+      purse.former = purse.former.filter(({ whole }) => !isNothing(whole));
+      if (purse.former.some(mayShrink)) this.#tend(purse, false);
     }
-    if (purse.lease || purse.former) {
+    if (purse.leases.length > 0) {
       this.#holding.add(purse);
       this.#restLater();
     } else this.#holding.delete(purse);
     // It returned what other instances wait for, so it pauses before it requests more.
-    if (purse.waiters !== null && purse.cancelRetry === null && !this.#pending.has(purse)) {
+    if (purse.waiters.length > 0 && purse.cancelRetry === null && !this.#pending.has(purse)) {
       this.#requestAfter(purse, Math.max(0, purse.yieldsUntilMs - this.#monotonic));
     }
   }
@@ -508,10 +473,6 @@ export class Purses implements PurseKeeper {
 
   // ---- memory
 
-  #current(purse: Purse): Purse {
-    return purse.isForgotten ? this.of(purse.id) : purse;
-  }
-
   /** Removes idle, empty purses from memory: a few with each tick, so that no tick takes long. */
   #forgetSome(): void {
     const beforeMs = this.#monotonic - FORGOTTEN_AFTER_MS;
@@ -523,8 +484,8 @@ export class Purses implements PurseKeeper {
         return;
       }
       const purse = next.value;
-      if (purse.isBusy || this.#pending.has(purse) || purse.collectedAtMs > beforeMs) continue;
-      purse.isForgotten = true;
+      const isBusy = this.#pending.has(purse) || this.#holding.has(purse) || purse.cancelRetry !== null;
+      if (isBusy || purse.collectedAtMs > beforeMs) continue;
       this.#byId.delete(purse.id);
     }
   }
@@ -534,18 +495,23 @@ export class Purses implements PurseKeeper {
   }
 }
 
-const hasLimit = (counts: PurseRow | null) => counts !== null && (counts.limitNano ?? counts.limitTokens) !== null;
+const hasLimit = (counts: PurseCounts | null) => counts !== null && (counts.limitNano ?? counts.limitTokens) !== null;
+
+/** The least with which a request passes: it reserves what is left if that is less than its estimate, but not if that is less than its bound. */
+const leastFor = (needed: Amount, { mode }: PurseBudget): Amount =>
+  mode === 'hard' ? needed : leastOf(needed, { nano: 1, tokens: 1 });
 
 /** Whether the counts already show that an amount does not fit. Within a period counts only grow. */
 function isKnownToExceed({ counts }: Purse, needed: Amount, budget: PurseBudget, nowMs: number): boolean {
   if (!counts || !haveSameTerms(counts, budget)) return false;
-  const { limitNano, limitTokens, period, mode } = budget;
-  const spent = spendingIn(counts, period, currentStart(counts, period, startOf(period, nowMs)));
-  // In mode `soft` a request reserves less than its estimate if less is left.
-  const least = mode === 'soft' ? neededOf({ nano: 0, tokens: 0 }, budget) : needed;
-  const isBeyond = (limit: number | null, sum: number) => limit !== null && sum > limit;
-  return isBeyond(limitNano, spent.nano + least.nano) || isBeyond(limitTokens, spent.tokens + least.tokens);
+  const { limitNano, limitTokens, period } = budget;
+  const sum = countedIn(counts, period, currentStart(counts, period, nowMs));
+  add(sum, leastFor(needed, budget));
+  return sum.nano > (limitNano ?? Infinity) || sum.tokens > (limitTokens ?? Infinity);
 }
+
+/** Whether the next tick can return or settle some of it. */
+const mayShrink = ({ free, spent }: Lease) => !isNothing(free) || !isNothing(spent);
 
 /** @param takesLess whether a part of the amount is enough. */
 function fits(needed: Amount, left: Amount, takesLess: boolean): boolean {
@@ -553,66 +519,15 @@ function fits(needed: Amount, left: Amount, takesLess: boolean): boolean {
   return isEnough('nano') && isEnough('tokens');
 }
 
-function addTo(purse: Purse, dayMs: number, nano: number, tokens: number, unpriced: number): void {
-  const charges = chargesOn(purse, dayMs);
-  charges.nano = Math.min(MAX_NANO, charges.nano + nano);
-  charges.tokens = Math.min(Number.MAX_SAFE_INTEGER, charges.tokens + tokens);
-  charges.unpriced += unpriced;
-}
-
-/** The charges of a day. Those of the newest day are in `charged`. */
-function chargesOn(purse: Purse, dayMs: number): DayCharges {
-  const { charged } = purse;
-  if (charged.dayMs === dayMs) return charged;
-  if (isEmpty(charged)) {
-    charged.dayMs = dayMs;
-    return charged;
-  }
-  const elsewhere = (purse.chargedElsewhere ??= []);
-  if (dayMs < charged.dayMs) {
-    let found = elsewhere.find((each) => each.dayMs === dayMs);
-    if (!found) elsewhere.push((found = { dayMs, nano: 0, tokens: 0, unpriced: 0 }));
-    return found;
-  }
-  elsewhere.push({ ...charged });
-  Object.assign(charged, { dayMs, nano: 0, tokens: 0, unpriced: 0 });
-  return charged;
-}
-
-const isEmpty = ({ nano, tokens, unpriced }: DayCharges) => nano === 0 && tokens === 0 && unpriced === 0;
-
-/** Moves what was charged into a tick. */
-function chargesOf(purse: Purse): readonly DayCharges[] {
-  const { charged, chargedElsewhere } = purse;
-  const charges = [...(chargedElsewhere ?? []), ...(isEmpty(charged) ? [] : [{ ...charged }])];
-  charged.nano = charged.tokens = charged.unpriced = 0;
-  purse.chargedElsewhere = null;
-  purse.settling = charges.length > 0 ? charges : null;
-  return charges;
-}
-
-/** Charges from a lost lease already count as spent. The newest charges are most likely from it. */
-function subtract(purse: Purse, nano: number, tokens: number): void {
-  const left = { nano, tokens };
-  for (const charges of [purse.charged, ...(purse.chargedElsewhere ?? [])]) {
-    for (const unit of ['nano', 'tokens'] as const) {
-      const part = Math.min(left[unit], charges[unit]);
-      charges[unit] -= part;
-      left[unit] -= part;
-    }
-  }
-}
-
-function wakeAll(purse: Purse): void {
-  const waiters = purse.waiters ?? [];
-  purse.waiters = null;
+function endWait(purse: Purse, end: (waiter: PurseWaiter) => void): void {
+  const { waiters } = purse;
+  purse.waiters = [];
   purse.contendingSinceMs = null;
-  for (const { resolve } of waiters) resolve('granted');
+  waiters.forEach(end);
 }
 
 function failAll(purse: Purse, error: unknown): void {
-  const waiters = purse.waiters ?? [];
-  purse.waiters = null;
-  purse.contendingSinceMs = null;
-  for (const { reject } of waiters) reject(unavailable(error));
+  endWait(purse, ({ reject }) => {
+    reject(unavailable(error));
+  });
 }

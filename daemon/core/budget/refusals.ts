@@ -3,12 +3,13 @@ import { usdOf } from '../../api/money.js';
 import type { BudgetUnit } from '../../api/vocabulary.js';
 import { type BudgetShortage, Refusal, wholeSeconds } from '../refusal.js';
 import type { OwnedBudget } from './owned-budget.js';
-import type { Amount, PurseState } from './purse.js';
+import type { Amount } from './counts.js';
+import type { Spent } from './spending.js';
 
 /** A request that does not fit a budget. */
 export interface Misfit {
   budget: OwnedBudget;
-  state: PurseState;
+  spent: Spent;
   needed: Amount;
   /** For a hard budget: the largest maximum of output tokens that would fit; null for other modes. */
   fittingOutput: number | null;
@@ -28,14 +29,14 @@ export const costNotBounded = (why: string, { owner }: OwnedBudget) =>
 
 /** The request does not fit, even if all reservations are released. */
 export function exhausted(misfit: Misfit): Refusal {
-  const { budget, state, needed, fittingOutput, nowMs } = misfit;
+  const { budget, spent, needed, fittingOutput, nowMs } = misfit;
   const unit = unitOf(misfit, false);
   const isUsedUp = unit.used >= unit.limit;
   const message = isUsedUp
     ? `the budget of the ${budget.owner} is used up`
     : `the request may cost ${shown(unit.unit, unit.needed)}, more than the ${shown(unit.unit, unit.limit - unit.used)} that are left of the budget of the ${budget.owner}`;
   const isFitting = fittingOutput !== null && fittingOutput > 0;
-  const endsMs = state.endsMs !== null && fitsAlone(budget, needed) ? state.endsMs : null;
+  const endsMs = fitsAlone(budget, needed) ? spent.endsMs : null;
   const hints = [
     ...(isFitting ? [`it fits with a maximum of ${fittingOutput} output tokens`] : []),
     ...(endsMs === null ? [] : [`the budget resets at ${new Date(endsMs).toISOString().replace('.000Z', 'Z')}`]),
@@ -66,11 +67,11 @@ interface UnitState {
 }
 
 /** The first unit that is short; if none is, the first one with a limit. */
-function unitOf({ budget, state: { used, reserved: held }, needed }: Misfit, withReserved: boolean): UnitState {
+function unitOf({ budget, spent, needed }: Misfit, withReserved: boolean): UnitState {
   const units: UnitState[] = [];
   const add = (unit: BudgetUnit, limit: number | null, name: keyof Amount) => {
     if (limit === null) return;
-    units.push({ unit, limit, used: used[name], reserved: held[name], needed: needed[name] });
+    units.push({ unit, limit, used: spent[name], reserved: spent.reserved[name], needed: needed[name] });
   };
   add('usd', budget.limitNano, 'nano');
   add('tokens', budget.limitTokens, 'tokens');

@@ -1,21 +1,31 @@
 /** What a token or project has spent in the current period of its budget. */
 import { addedNano, nanoOf } from '../../api/money.js';
-import type { Budget } from '../../api/vocabulary.js';
-import { type PurseCounts, spendingIn } from './counts.js';
-import { startOf } from './period.js';
-
-export type { PurseCounts } from './counts.js';
+import type { Budget, BudgetPeriod } from '../../api/vocabulary.js';
+import {
+  type Amount,
+  beyond,
+  type Charge,
+  countedIn,
+  currentStart,
+  type DayCharge,
+  leasedIn,
+  nothing,
+  type PurseCounts,
+} from './counts.js';
+import { endOf, startOf } from './period.js';
 import type { Purse } from './purse.js';
 
-/** What was spent since `sinceMs`. */
-export interface Spent {
-  nano: number;
-  tokens: number;
-  /** Reserved for requests in flight, and leased by instances for the next ones. */
-  reservedNano: number;
-  /** Requests whose cost is unknown. */
-  unpriced: number;
+/** What an instance has charged and not written. */
+type Unwritten = Pick<Purse, 'charges' | 'settling' | 'leases'>;
+
+/** What was spent in the current period of a budget, or in the whole life. */
+export interface Spent extends Charge {
+  /** For requests in flight, and leased by instances for the next ones. */
+  reserved: Amount;
+  /** Start of the period; for the whole life 0, or when it began. */
   sinceMs: number;
+  /** When the period ends; null for the whole life. */
+  endsMs: number | null;
 }
 
 /** The limits of a budget as the database stores them; null for a unit without a limit. */
@@ -25,39 +35,60 @@ export const purseLimits = (budget: Budget | null) => ({
   limitTokens: budget?.tokens ?? null,
 });
 
-/**
- * What a token or project has spent in the period of its budget; without a budget, since it was created.
- *
- * @param counts from the database; undefined if it has no row.
- * @param purse the purse of this instance, whose unwritten charges are added; undefined if it has none.
- */
-export function spentIn(
-  counts: PurseCounts | undefined,
-  purse: Pick<Purse, 'unwritten' | 'leases'> | undefined,
+/** What a token or project has spent: since it was created, or in the current period of its budget. */
+export function spentOf(
+  counts: PurseCounts | null | undefined,
+  purse: Unwritten | undefined,
   { budget, createdAtMs }: { budget: Budget | null; createdAtMs: number },
   nowMs: number,
 ): Spent {
-  const period = budget?.period ?? 'none';
-  const startMs = startOf(period, nowMs);
-  const spent: Spent = {
-    ...(counts ? spendingIn(counts, period, startMs) : NOTHING),
-    reservedNano: counts?.leasedFromMs === startMs ? counts.leasedNano : 0,
-    sinceMs: period === 'none' ? createdAtMs : startMs,
-  };
-  for (const { dayMs, nano, tokens, unpriced } of purse?.unwritten() ?? []) {
-    if (startOf(period, dayMs) !== startMs) continue;
-    spent.nano = addedNano(spent.nano, nano);
-    spent.tokens += tokens;
-    spent.unpriced += unpriced;
-  }
-  // What was charged of a lease is no longer reserved.
-  for (const { fromMs, spentNano, settlingNano } of purse?.leases() ?? []) {
-    if (fromMs === startMs) spent.reservedNano = Math.max(0, spent.reservedNano - spentNano - settlingNano);
-  }
-  return spent;
+  const spent = spentIn(counts ?? null, purse, budget?.period ?? 'none', nowMs);
+  return spent.endsMs === null ? { ...spent, sinceMs: createdAtMs } : spent;
 }
 
-const NOTHING = { nano: 0, tokens: 0, unpriced: 0 };
+/**
+ * @param counts from the database; null: it has none, or they are not known.
+ * @param purse that of this instance, whose charges are added; undefined if it has none.
+ */
+export function spentIn(
+  counts: PurseCounts | null,
+  purse: Unwritten | undefined,
+  period: BudgetPeriod,
+  nowMs: number,
+): Spent {
+  const startMs = currentStart(counts, period, nowMs);
+  const used = usedIn(counts, purse, period, nowMs);
+  let reserved = counts ? leasedIn(counts, startMs) : nothing();
+  // What was charged of a lease is no longer reserved.
+  for (const { fromMs, spent, settling } of purse?.leases ?? [])
+    if (fromMs === startMs) reserved = beyond(beyond(reserved, spent), settling);
+  return { ...used, reserved, sinceMs: startMs, endsMs: period === 'none' ? null : endOf(period, startMs) };
+}
+
+/** The part of it that each response asks for. */
+export function usedIn(
+  counts: PurseCounts | null,
+  purse: Pick<Unwritten, 'charges' | 'settling'> | undefined,
+  period: BudgetPeriod,
+  nowMs: number,
+): Charge {
+  const startMs = currentStart(counts, period, nowMs);
+  const used = counts ? countedIn(counts, period, startMs) : { ...nothing(), unpriced: 0 };
+  if (purse) {
+    addCharges(used, purse.charges, period, startMs);
+    addCharges(used, purse.settling, period, startMs);
+  }
+  return used;
+}
+
+function addCharges(used: Charge, charges: readonly DayCharge[], period: BudgetPeriod, startMs: number): void {
+  for (const { dayMs, nano, tokens, unpriced } of charges) {
+    if (startOf(period, dayMs) !== startMs) continue;
+    used.nano = addedNano(used.nano, nano);
+    used.tokens += tokens;
+    used.unpriced += unpriced;
+  }
+}
 
 /** What is not spent of each unit of a budget. Reservations count as left, because they may be released. */
 export function leftIn({ usd, tokens }: Budget, spent: Spent): { nano: number | null; tokens: number | null } {

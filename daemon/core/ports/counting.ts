@@ -1,6 +1,6 @@
 /** Storage for admission and settlement: tokens, counts and leases. */
 import type { MissingUsage, Policies, UpstreamAuth } from '../../api/vocabulary.js';
-import type { Amount, Grant, PurseCounts, PurseRow, PurseTake, Spending } from '../budget/counts.js';
+import type { Amount, DayCharge, LeasedAmount, PurseCounts, PurseTake } from '../budget/counts.js';
 import type { Token } from '../token.js';
 
 /** A token with everything needed to admit a request. */
@@ -48,9 +48,9 @@ export interface PurseTickRow {
   /** Of its token or project. */
   purseId: string;
   /** What requests were charged, by the start of the UTC day of their admission. */
-  charges: readonly (Spending & { dayMs: number })[];
+  charges: readonly DayCharge[];
   /** What leaves the leases of this instance, by the start of their period: what was charged, and what is returned. */
-  returns: readonly (Amount & { fromMs: number })[];
+  returns: readonly LeasedAmount[];
   /** The lease to take; null: none. */
   take: PurseTake | null;
   /** Whether the tick reports the counts. Only budgets need them. */
@@ -59,9 +59,9 @@ export interface PurseTickRow {
 
 /** The counts of a purse after a tick, and what the tick granted. */
 export interface PurseReport {
-  counts: PurseRow;
+  counts: PurseCounts;
   /** Null if no lease was requested, or the database has another budget than the instance knows. */
-  grant: Grant | null;
+  grant: LeasedAmount | null;
   /** The grant is too small for the waiting requests, but other instances have leases, and are asked to return them. */
   isHeldElsewhere: boolean;
 }

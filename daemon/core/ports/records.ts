@@ -172,7 +172,7 @@ export interface ChangeTransaction {
   /** Reads the token and locks it until the end of the transaction. */
   lockToken(id: string): Promise<TokenRow | null>;
   /** Reads and locks the purse of a token or project, which must be locked first. Undefined if it does not exist. */
-  lockPurse(id: string): Promise<PurseCounts | undefined>;
+  lockPurse(id: string): Promise<PurseCounts | null>;
   insertToken(token: NewToken): Promise<void>;
   revokeToken(id: string, revocation: Revocation): Promise<void>;
   reactivateToken(id: string): Promise<void>;

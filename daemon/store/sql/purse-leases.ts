@@ -5,12 +5,12 @@
  * settled, but no longer count. Before any of them is changed, the purse is locked.
  */
 import { MAX_NANO } from '../../api/money.js';
-import { type Amount, grantOf, type PurseRow } from '../../core/budget/counts.js';
+import { type Amount, grantOf, type LeasedAmount, type PurseCounts } from '../../core/budget/counts.js';
 import { monthOf, startOf } from '../../core/budget/period.js';
 import { type PurseReport, type PurseTickRow, StoreUnavailable, type Tick } from '../../core/ports.js';
 import type { Bind, Reader, SqlTransaction } from './database.js';
 import type { Dialect } from './dialect.js';
-import { PURSE_ROW, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns } from './tables.js';
+import { PURSE, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns } from './tables.js';
 
 /** Sums are limited to what JavaScript reads exactly. */
 const MOST = { nano: MAX_NANO, tokens: Number.MAX_SAFE_INTEGER, unpriced: Number.MAX_SAFE_INTEGER };
@@ -18,14 +18,13 @@ const UNITS = ['nano', 'tokens', 'unpriced'] as const;
 type Unit = (typeof UNITS)[number];
 const LEASED = ['nano', 'tokens'] as const;
 
-type Lease = Amount & { fromMs: number };
 const NO_CHARGE = { dayMs: 0, nano: 0, tokens: 0, unpriced: 0 };
-const NOTHING_RETURNED: Lease = { fromMs: 0, nano: 0, tokens: 0 };
+const NOTHING_RETURNED: LeasedAmount = { fromMs: 0, nano: 0, tokens: 0 };
 
 /** Settles the row of one purse. @returns null if no report was requested, or the purse does not exist. */
 export async function settlePurse(tx: SqlTransaction, tick: Tick, row: PurseTickRow): Promise<PurseReport | null> {
   const { purseId, charges, returns, take, isReported } = row;
-  let counts: PurseRow | null = null;
+  let counts: PurseCounts | null = null;
   const statements = Math.max(charges.length, returns.length);
   for (let at = 0; at < statements; at++) {
     const change = changeOf(tx.dialect, charges[at], returns[at]);
@@ -51,7 +50,7 @@ interface Change {
 function changeOf(
   dialect: Dialect,
   charge: PurseTickRow['charges'][number] | undefined,
-  returned: Lease | undefined,
+  returned: LeasedAmount | undefined,
 ): Change {
   const { dayMs, ...amounts } = charge ?? NO_CHARGE;
   const { fromMs, nano: returnedNano, tokens: returnedTokens } = returned ?? NOTHING_RETURNED;
@@ -94,24 +93,29 @@ function charging(dialect: Dialect, amounts: Record<Unit, string>): string[] {
   ];
 }
 
-async function countsAfter(tx: SqlTransaction, id: string, { sql, bind }: Change): Promise<PurseRow | null> {
+async function countsAfter(tx: SqlTransaction, id: string, { sql, bind }: Change): Promise<PurseCounts | null> {
   if (!tx.dialect.supportsReturning) {
     return (await tx.execute(sql, { ...bind, id })) > 0 ? countsOf(tx, id) : null;
   }
-  const [row] = await tx.select<PurseColumns>(`${sql} RETURNING ${PURSE_ROW.list}`, { ...bind, id });
-  return row ? PURSE_ROW.of(row) : null;
+  const [row] = await tx.select<PurseColumns>(`${sql} RETURNING ${PURSE.list}`, { ...bind, id });
+  return row ? PURSE.of(row) : null;
 }
 
-async function countsOf(tx: SqlTransaction, id: string, lock = ''): Promise<PurseRow | null> {
-  const [row] = await tx.select<PurseColumns>(`SELECT ${PURSE_ROW.list} FROM purses WHERE id = $id ${lock}`, { id });
-  return row ? PURSE_ROW.of(row) : null;
+async function countsOf(tx: SqlTransaction, id: string, lock = ''): Promise<PurseCounts | null> {
+  const [row] = await tx.select<PurseColumns>(`SELECT ${PURSE.list} FROM purses WHERE id = $id ${lock}`, { id });
+  return row ? PURSE.of(row) : null;
 }
 
 /** Locks the purse, so that no other transaction changes it or its leases until this one ends. */
 export const lockedCounts = (tx: SqlTransaction, id: string) => countsOf(tx, id, tx.dialect.forUpdate);
 
 /** Subtracts what is returned from the lease. The purse is locked, and its sum no longer contains the amount. */
-async function returnLease(tx: SqlTransaction, purseId: string, instanceId: string, returned: Lease): Promise<void> {
+async function returnLease(
+  tx: SqlTransaction,
+  purseId: string,
+  instanceId: string,
+  returned: LeasedAmount,
+): Promise<void> {
   const found = await tx.execute(
     `UPDATE purse_leases SET nano = nano - $nano, tokens = tokens - $tokens
      WHERE purse_id = $purseId AND instance_id = $instanceId AND from_ms = $fromMs AND nano >= $nano AND tokens >= $tokens`,
@@ -125,7 +129,7 @@ async function returnMovedLease(
   tx: SqlTransaction,
   purseId: string,
   instanceId: string,
-  { fromMs, nano, tokens }: Lease,
+  { fromMs, nano, tokens }: LeasedAmount,
 ): Promise<void> {
   const moveLeased = (from: number, moved: Amount, isBack: boolean) =>
     tx.execute(
@@ -149,7 +153,7 @@ async function returnMovedLease(
   }
 }
 
-async function leasesOf(tx: SqlTransaction, purseId: string, instanceId: string): Promise<Lease[]> {
+async function leasesOf(tx: SqlTransaction, purseId: string, instanceId: string): Promise<LeasedAmount[]> {
   const rows = await tx.select<Pick<PurseLeaseColumns, 'from_ms' | 'nano' | 'tokens'>>(
     'SELECT from_ms, nano, tokens FROM purse_leases WHERE purse_id = $purseId AND instance_id = $instanceId ORDER BY from_ms DESC',
     { purseId, instanceId },
@@ -172,7 +176,7 @@ async function lease(
   tx: SqlTransaction,
   tick: Tick,
   purseId: string,
-  counts: PurseRow,
+  counts: PurseCounts,
   take: PurseTickRow['take'],
 ): Promise<PurseReport> {
   const grant = take && grantOf(counts, take, tick.nowMs);

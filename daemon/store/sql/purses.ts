@@ -2,7 +2,7 @@
 import { MAX_NANO } from '../../api/money.js';
 import type { Budget } from '../../api/vocabulary.js';
 import { type Amount, currentStart, type PurseCounts } from '../../core/budget/counts.js';
-import { dayOf, monthOf, startOf } from '../../core/budget/period.js';
+import { dayOf, monthOf } from '../../core/budget/period.js';
 import { purseLimits } from '../../core/budget/spending.js';
 import type { Reader, SqlTransaction } from './database.js';
 import { lockedCounts } from './purse-leases.js';
@@ -11,9 +11,9 @@ import { PURSE, PURSE_LEASES, type PurseColumns, type PurseLeaseColumns, PURSES 
 
 export async function insertPurse(
   tx: SqlTransaction,
-  { id, createdAtMs, budget }: { id: string; createdAtMs: number; budget: Budget | null },
+  { id, budget }: { id: string; budget: Budget | null },
 ): Promise<void> {
-  await PURSES.insert(tx, { id, createdAtMs, ...purseLimits(budget) });
+  await PURSES.insert(tx, { id, ...purseLimits(budget) });
 }
 
 /**
@@ -26,7 +26,7 @@ export async function limitPurse(tx: SqlTransaction, id: string, budget: Budget 
   if ((await PURSES.update(tx, { id, period }, limits)) > 0) return;
   const counts = await lockedCounts(tx, id);
   if (!counts) return;
-  const fromMs = currentStart(counts, period, startOf(period, nowMs));
+  const fromMs = currentStart(counts, period, nowMs);
   const leases = await tx.select<PurseLeaseColumns>(
     `SELECT instance_id, from_ms, nano, tokens FROM purse_leases WHERE purse_id = $id AND (from_ms = $leasedFromMs OR from_ms >= $fromMs)`,
     { id, leasedFromMs: counts.leasedFromMs, fromMs },
@@ -84,25 +84,19 @@ export async function pursesOfIssuer(
     ...inPeriod('month', monthMs),
     ...inPeriod('day', dayMs),
   ];
-  const rows = await on.select<
-    Omit<PurseColumns, 'month_from' | 'day_from' | 'leased_from' | 'leased_nano' | 'leased_tokens'> & {
-      project_id: string;
-    }
-  >(
+  const others = {
+    period: 'none' as const,
+    limit_nano: null,
+    limit_tokens: null,
+    leased_from: 0,
+    leased_nano: 0,
+    leased_tokens: 0,
+  };
+  const current = { month_from: monthMs, day_from: dayMs };
+  const rows = await on.select<Omit<PurseColumns, keyof typeof others | keyof typeof current> & { project_id: string }>(
     `SELECT t.project_id, ${sums.join(', ')} FROM tokens t ${on.dialect.indexHint(BY_ISSUER)}
      ${on.dialect.joinInOrder} purses u ON u.id = t.id WHERE t.issued_by = $issuedBy GROUP BY t.project_id`,
     { issuedBy },
   );
-  const without = { month_from: monthMs, day_from: dayMs, leased_from: 0, leased_nano: 0, leased_tokens: 0 };
-  return new Map(rows.map((row) => [row.project_id, PURSE.of({ ...row, ...without })]));
-}
-
-/** Locks the purse until the transaction ends. Its token or project must be locked first. */
-export async function lockedPurse(tx: SqlTransaction, id: string): Promise<PurseCounts | undefined> {
-  const [row] = await tx.select<PurseColumns>(
-    `SELECT ${PURSE.list} FROM purses u WHERE u.id = $id ${tx.dialect.forUpdate}`,
-    { id },
-    'usual',
-  );
-  return row && PURSE.of(row);
+  return new Map(rows.map((row) => [row.project_id, PURSE.of({ ...row, ...others, ...current })]));
 }

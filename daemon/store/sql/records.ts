@@ -38,7 +38,8 @@ import {
   storedUpstream,
 } from './projects.js';
 import { figuresOfIssuer, type FiguresOfPages, projectFigures } from './project-figures.js';
-import { insertPurse, limitPurse, lockedPurse, pursesOf, pursesOfIssuer } from './purses.js';
+import { lockedCounts } from './purse-leases.js';
+import { insertPurse, limitPurse, pursesOf, pursesOfIssuer } from './purses.js';
 import { AUDIT, CHANGES, PROJECTS, TOKENS } from './tables.js';
 import { listTokens } from './token-list.js';
 import { modelsKeyOf } from './token-policies.js';
@@ -215,7 +216,7 @@ class SqlChangeTransaction implements ChangeTransaction {
   }
 
   lockPurse(id: string) {
-    return lockedPurse(this.#tx, id);
+    return lockedCounts(this.#tx, id);
   }
 
   async insertToken(token: NewToken): Promise<void> {

@@ -13,7 +13,7 @@ import type {
   UsageCounts,
   UsageHour,
 } from '../../core/ports.js';
-import type { PurseCounts, PurseRow } from '../../core/budget/counts.js';
+import type { PurseCounts } from '../../core/budget/counts.js';
 import type { Allow, Budget, Limits, Policies, Project, Token } from '../../core/token.js';
 import type { FailureCounts } from '../../core/failure-kind.js';
 import { TIME_BOUNDS_MS } from '../../core/usage.js';
@@ -279,6 +279,10 @@ const spending = (period: 'life' | 'month' | 'day') =>
 const [life, month, day] = [spending('life'), spending('month'), spending('day')];
 
 const purse = {
+  /** The limits of the budget, which the statements that lease compare with; null without a limit. */
+  period: enumText<BudgetPeriod, 'period'>('period'),
+  limitNano: nullable(number('limit_nano')),
+  limitTokens: nullable(number('limit_tokens')),
   lifeNano: life.nano,
   lifeTokens: life.tokens,
   lifeUnpriced: life.unpriced,
@@ -296,20 +300,10 @@ const purse = {
   leasedNano: filledIn(number('leased_nano')),
   leasedTokens: filledIn(number('leased_tokens')),
 } satisfies ColumnsOf<PurseCounts>;
-
-const purseRow = {
-  /** The limits of the budget, which the statements that lease compare with; null without a limit. */
-  period: enumText<BudgetPeriod, 'period'>('period'),
-  limitNano: nullable(number('limit_nano')),
-  limitTokens: nullable(number('limit_tokens')),
-  ...purse,
-} satisfies ColumnsOf<PurseRow>;
-export const PURSE_ROW = columnList(purseRow);
+export const PURSE = columnList(purse);
 
 /** What a token or project has spent, with or without a budget. Its ID is that of the token or project. */
-export const PURSES = new Table('purses', { id: text('id'), createdAtMs: number('created_at'), ...purseRow });
-/** For `purses u`. */
-export const PURSE = columnList(purse, 'u');
+export const PURSES = new Table('purses', { id: text('id'), ...purse });
 export type PurseColumns = RowOf<typeof PURSES.columns>;
 
 export const PURSE_LEASES = new Table(

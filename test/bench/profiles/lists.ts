@@ -317,7 +317,7 @@ async function fill({ daemon: { stores } }: TestDaemon): Promise<void> {
     `${unlimited} INSERT INTO ${minuteColumns} SELECT from_ms, '', project_id, model,
        ${[...minuteCounts, ...none].map((count) => `SUM(${count})`).join(', ')} FROM usage_minutes GROUP BY from_ms, project_id, model`,
   );
-  const purses = `INSERT INTO purses (id, created_at, period) SELECT id, created_at, 'none' FROM tokens`;
+  const purses = `INSERT INTO purses (id, period) SELECT id, 'none' FROM tokens`;
   await (await database.loadSequelize()).query(`${unlimited} ${purses}`);
   if (database.dialect.name === 'postgres') await (await database.loadSequelize()).query('ANALYZE');
   if (isMysql)

@@ -234,7 +234,7 @@ describe('policies', () => {
     await daemon.createToken(project.id, { name: 'free' });
     const { id } = await daemon.createToken(project.id, { name: 'paid', budget: { usd: '2', mode: 'hard' } });
     const { purses } = daemon.daemon.admission;
-    purses.charge(purses.of(id), daemon.clock.now(), { nano: 1_900_000_000, tokens: 9 }, null);
+    purses.charge(id, daemon.clock.now(), { nano: 1_900_000_000, tokens: 9 }, null);
     for (const query of [
       'budget=yes',
       'budget=hard',

@@ -32,7 +32,7 @@ describe('what was spent', () => {
   /** As the end of a request does, before the next tick. */
   const charge = (id: string, nano: number | null, tokens: number, admittedAtMs = daemon.clock.now()) => {
     const { purses } = daemon.daemon.admission;
-    purses.charge(purses.of(id), admittedAtMs, { nano, tokens }, null);
+    purses.charge(id, admittedAtMs, { nano, tokens }, null);
   };
 
   it('is nothing since the creation at first', () => {

@@ -254,7 +254,7 @@ describe('budgets', function () {
     });
   }
 
-  it('charges nothing for an upload that is not complete, and nothing for responses from the cache', async () => {
+  it('charges nothing for an upload that is not complete', async () => {
     const token = await tokenWith({ usd: '10.00', mode: 'soft' });
     const fields = { 'Content-Type': 'application/json', 'Content-Length': '3000000' };
     const client = await scene.client(
@@ -263,11 +263,38 @@ describe('budgets', function () {
     await scene.reached(1);
     client.destroy();
     expect(await spent(token)).to.deep.equal(NOTHING);
-    for (let n = 0; n < 3; n++) {
-      expect((await complete(token, body, { 'Cache-Control': 'public, max-age=60' })).status).to.equal(200);
-      expect(await spent(token)).to.deep.equal(REPORTED);
-    }
   });
+
+  for (const mode of ['hard', 'soft', 'shadow'] as const) {
+    it(`serves responses from the cache whatever is left of a ${mode} budget, and spends nothing of it`, async () => {
+      const token = await tokenWith({ tokens: HARD.tokens, mode });
+      const left = mode === 'shadow' ? undefined : 'budget-left=0%';
+      const stored = { 'Cache-Control': 'public, max-age=3600' };
+      scene.provider.answer = answering({ prompt_tokens: HARD.tokens, completion_tokens: 0 });
+      expect((await complete(token, body, stored)).status).to.equal(200);
+      expect(await spent(token)).to.include({ tokens: HARD.tokens });
+      if (mode !== 'shadow') refused(await complete(token, asked({ n: 2 })), 402, 'budget_exhausted');
+      const hit = async () => {
+        const answer = await complete(token, body, stored);
+        expect([answer.status, answer.header('cache-status')?.split('; ttl')[0]]).to.deep.equal([200, 'llmp; hit']);
+        expect(await spent(token)).to.include({ tokens: HARD.tokens });
+        return answer.header('x-token-warning');
+      };
+      expect(await hit()).to.equal(left);
+      // Its purse is not needed, and stays forgotten.
+      const { purses } = scene.daemon.daemon.admission;
+      const other = await scene.daemon.createToken(scene.project.id);
+      await eventually('it is forgotten', async () => {
+        scene.daemon.clock.advance(2_000);
+        await complete(other);
+        return purses.known(token.id) === undefined;
+      });
+      expect((await complete(token, body, stored)).header('x-token-warning')).to.equal(undefined);
+      expect(purses.known(token.id)).to.equal(undefined);
+      await hit();
+      if (mode !== 'shadow') refused(await complete(token, asked({ n: 2 })), 402, 'budget_exhausted');
+    });
+  }
 
   // ---- hard
 
