@@ -26,8 +26,7 @@ import { overviewRoutes } from './pages/overview.js';
 import { projectRoutes } from './pages/project.js';
 import { projectsRoutes } from './pages/projects.js';
 import { policyRoutes } from './pages/policies.js';
-import { operatorRoutes } from './pages/operator.js';
-import { operatorsRoutes } from './pages/operators.js';
+import { operatorRoutes } from './pages/operators.js';
 import { providerRoutes } from './pages/provider.js';
 import { batchRoutes } from './pages/batch.js';
 import { bulkRoutes } from './pages/bulk.js';
@@ -35,8 +34,7 @@ import { newTokenRoutes } from './pages/new-token.js';
 import { tokenRoutes } from './pages/token.js';
 import { tokensRoutes } from './pages/tokens.js';
 import { topRoutes } from './pages/top.js';
-import { trustRoutes } from './pages/trust.js';
-import { trustsRoutes } from './pages/trusts.js';
+import { trustRoutes } from './pages/trusts.js';
 import { usageRoutes } from './pages/usage.js';
 import type { Route } from './page-request.js';
 import { isIssuer } from './parts/frame.js';
@@ -69,9 +67,7 @@ export const ROUTES: readonly Route[] = [
   ...eventRoutes,
   ...auditRoutes,
   ...cacheRoutes,
-  ...operatorsRoutes,
   ...operatorRoutes,
-  ...trustsRoutes,
   ...trustRoutes,
 ];
 

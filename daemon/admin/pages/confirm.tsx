@@ -65,12 +65,14 @@ interface ConfirmedChange {
   what: string;
   permission: Permission;
   asking: (request: PageRequest) => Promise<Confirmation>;
+  /** Whether what is changed is gone then, so that its list follows. */
+  isGone?: boolean;
   /** @returns the query of the page after the change. */
   run: (request: PageRequest) => Promise<string>;
 }
 
 /** Routes of a change with a confirmation page: the page, and the change. */
-export function confirmedChange({ section, what, permission, asking, run }: ConfirmedChange) {
+export function confirmedChange({ section, what, permission, asking, isGone = false, run }: ConfirmedChange) {
   const ask = async (request: PageRequest, refused: string | null): Promise<PageView> => {
     const back = `${section}/${request.id}`;
     return confirmPage(request, { ...(await asking(request)), section, to: `${back}/${what}`, back, refused });
@@ -80,7 +82,7 @@ export function confirmedChange({ section, what, permission, asking, run }: Conf
     get(path, permission, (request) => ask(request, null)),
     post(path, permission, (request): Promise<PageResponse> =>
       changed(
-        async () => `${section}/${request.id}?${await run(request)}`,
+        async () => `${isGone ? section : `${section}/${request.id}`}?${await run(request)}`,
         (refused) => ask(request, refused),
       ),
     ),

@@ -1,89 +1,25 @@
-/** The list of operators, the form for one, and the page that shows its secret once. */
-import { OPERATOR_COLUMNS, ROLE_TITLES } from '../../../console/columns/access.js';
+/** Operators: their pages, and the page that shows a secret once. */
+import { ceilingsShown, OPERATOR_COLUMNS, ROLE_TITLES } from '../../../console/columns/access.js';
+import { quotedValue } from '../../../console/query/terms.js';
 import type { OperatorCreate, WireOperator, WireProject } from '../../api/contract.js';
-import { counted } from '../../api/formats.js';
 import { MAX_NAME_LENGTH, type Role, ROLES } from '../../api/vocabulary.js';
-import {
-  allProjects,
-  changed,
-  get,
-  invalidRequest,
-  listPage,
-  type PageRequest,
-  type PageResponse,
-  parametersOf,
-  post,
-  statusOf,
-} from '../page-request.js';
-import { tableColumns } from '../parts/cells.js';
-import { CommandLine, EmptyState, ErrorNotice, Facts, type ListProps, Paging, Table } from '../parts/common.js';
+import { countMessage, get, invalidRequest, type PageRequest } from '../page-request.js';
+import { Facts } from '../parts/common.js';
 import { Heading } from '../parts/document.js';
-import { FormButtons, InputField, ReasonField, SelectField } from '../parts/fields.js';
-import { escapeBidi, Name } from '../parts/formats.js';
-import { ChangeForm, Link } from '../parts/frame.js';
+import { InputField, SelectField } from '../parts/fields.js';
+import { escapeBidi, Name, NameOrId, ProjectLink, Time } from '../parts/formats.js';
+import { Link } from '../parts/frame.js';
 import { Secret, SecretGone } from '../parts/secret.js';
+import { RecordTable } from './audit.js';
 import { CeilingFields, ceilingForm, ceilingsIn, type CeilingTexts, ceilingTexts } from './ceilings.js';
-
-interface OperatorsProps extends ListProps {
-  operators: readonly WireOperator[];
-  total: number | null;
-}
-
-function OperatorsPage({ operators, total, next, query, refused }: OperatorsProps) {
-  return (
-    <>
-      <Heading title="Operators" actions={<NewOperator />} />
-      <ErrorNotice why={refused} />
-      {operators.length === 0 && refused === null ? (
-        <EmptyState title="No operators yet">
-          <p>
-            An operator has a secret of its own, a role, and the projects that it may see. It logs in here or on the
-            command line with that secret, in place of the management token.
-          </p>
-          <p>
-            <NewOperator />
-          </p>
-        </EmptyState>
-      ) : (
-        <>
-          <p className="faint">{total === null ? '' : counted(total, 'operator')}</p>
-          <Table
-            id="operators"
-            label="Operators"
-            noun="operator"
-            rows={operators}
-            keyOf={({ id }) => id}
-            columns={COLUMNS}
-          />
-        </>
-      )}
-      <Paging to="operators" query={query} next={next} />
-      <CommandLine line="llmp operator list" />
-    </>
-  );
-}
-
-const COLUMNS = tableColumns(
-  OPERATOR_COLUMNS.filter(({ id }) => id !== 'id' && id !== 'created'),
-  {
-    name: ({ id, name }) => (
-      <Link to={`operators/${id}`}>
-        <Name>{name}</Name>
-      </Link>
-    ),
-  },
-);
-
-const NewOperator = () => (
-  <Link to="operators/new" className="button primary">
-    New operator
-  </Link>
-);
+import { type FieldsProps, resourceRoutes } from './resource.js';
 
 // ---- the form
 
 /** Values of the form. */
-export interface OperatorForm extends CeilingTexts {
+interface OperatorForm extends CeilingTexts {
+  /** Only of a new one. */
+  name: string;
   role: string;
   /** `some`: only `projects`. */
   extent: string;
@@ -92,7 +28,14 @@ export interface OperatorForm extends CeilingTexts {
   expires: string;
 }
 
-const EMPTY_FORM: OperatorForm = { role: 'viewer', extent: '', projects: [], expires: '', ...ceilingTexts(null) };
+const EMPTY_FORM: OperatorForm = {
+  name: '',
+  role: 'viewer',
+  extent: '',
+  projects: [],
+  expires: '',
+  ...ceilingTexts(null),
+};
 
 const EXTENTS = [
   ['', 'Choose'],
@@ -100,9 +43,19 @@ const EXTENTS = [
   ['some', 'only those that are selected below'],
 ] as const;
 
-export function OperatorFields({ given, projects }: { given: OperatorForm; projects: readonly WireProject[] }) {
+function OperatorFields({ given, projects, isNew }: FieldsProps<OperatorForm>) {
   return (
     <>
+      {isNew ? (
+        <InputField
+          name="name"
+          label="Name"
+          hint="The audit log shows it. It must be unique, and does not change."
+          required
+          maxLength={MAX_NAME_LENGTH}
+          defaultValue={given.name}
+        />
+      ) : null}
       <SelectField
         name="role"
         label="Role"
@@ -139,7 +92,8 @@ export function OperatorFields({ given, projects }: { given: OperatorForm; proje
   );
 }
 
-export const operatorForm = (form: URLSearchParams): OperatorForm => ({
+const operatorForm = (form: URLSearchParams): OperatorForm => ({
+  name: form.get('name') ?? '',
   role: form.get('role') ?? '',
   extent: form.get('extent') ?? '',
   projects: form.getAll('project'),
@@ -148,7 +102,8 @@ export const operatorForm = (form: URLSearchParams): OperatorForm => ({
 });
 
 /** The form for an operator as it is. */
-export const operatorFormOf = ({ role, projects, expires_at: expires, ceilings }: WireOperator): OperatorForm => ({
+const operatorFormOf = ({ name, role, projects, expires_at: expires, ceilings }: WireOperator): OperatorForm => ({
+  name,
   role,
   extent: projects === null ? 'all' : 'some',
   projects: projects ?? [],
@@ -157,7 +112,7 @@ export const operatorFormOf = ({ role, projects, expires_at: expires, ceilings }
 });
 
 /** @throws {ApiError} 400 if a field is wrong. */
-export function operatorIn(given: OperatorForm): Required<Omit<OperatorCreate, 'name'>> {
+function operatorIn(given: OperatorForm): Required<Omit<OperatorCreate, 'name'>> {
   const role = ROLES.find((it): it is Role => it === given.role);
   if (role === undefined) throw invalidRequest('choose a role');
   if (given.extent !== 'all' && given.extent !== 'some') throw invalidRequest('choose the projects');
@@ -178,35 +133,58 @@ function dateIn(text: string): string | null {
   return date.toISOString();
 }
 
-interface NewOperatorProps {
-  name: string;
-  given: OperatorForm;
-  projects: readonly WireProject[];
-  reason: string;
-  refused: string | null;
-}
+// ---- its page
 
-function NewOperatorPage({ name, given, projects, reason, refused }: NewOperatorProps) {
+const actorOf = ({ name }: WireOperator) => `operator:${name}`;
+
+/** Those beyond the first page of projects are shown by ID. */
+function Projects({
+  operator: { projects: ids },
+  projects,
+}: {
+  operator: WireOperator;
+  projects: readonly WireProject[];
+}) {
+  if (ids === null) return <>all, also future ones</>;
   return (
-    <div className="narrow">
-      <Heading title="New operator" path={<Link to="operators">Operators</Link>} />
-      <ErrorNotice why={refused} />
-      <ChangeForm to="operators/new">
-        <InputField
-          name="name"
-          label="Name"
-          hint="The audit log shows it. It must be unique, and does not change."
-          required
-          maxLength={MAX_NAME_LENGTH}
-          defaultValue={name}
-        />
-        <OperatorFields given={given} projects={projects} />
-        <ReasonField reason={reason} />
-        <FormButtons cancel="operators" verb="Create operator" />
-      </ChangeForm>
-    </div>
+    <>
+      {ids.map((id, at) => {
+        const project = projects.find((it) => it.id === id);
+        return (
+          <span key={id}>
+            {at === 0 ? '' : ', '}
+            {project ? <ProjectLink project={project} /> : <NameOrId id={id} name={null} />}
+          </span>
+        );
+      })}
+    </>
   );
 }
+
+const RECORDS_SHOWN = '8';
+
+async function whatItDid(operator: WireOperator, { client }: PageRequest) {
+  const actor = actorOf(operator);
+  const records = await client.auditRecords({ actor, limit: RECORDS_SHOWN });
+  return (
+    <>
+      <p className="links">
+        <Link to={`tokens?${new URLSearchParams({ q: `by:${quotedValue(actor)}` }).toString()}`}>
+          Tokens that it has issued
+        </Link>
+      </p>
+      <section aria-labelledby="records-title">
+        <div className="section-head">
+          <h2 id="records-title">What it did</h2>
+          <Link to={`audit?${new URLSearchParams({ actor }).toString()}`}>Show in the audit log</Link>
+        </div>
+        <RecordTable id="records" label="Audit records of what this operator did" records={records.items} hasSubjects />
+      </section>
+    </>
+  );
+}
+
+// ---- its secret
 
 function SecretPage({ operator, secret }: { operator: WireOperator; secret: string | null }) {
   const to = `operators/${operator.id}`;
@@ -245,47 +223,85 @@ function SecretPage({ operator, secret }: { operator: WireOperator; secret: stri
 
 // ---- routes
 
-async function newOperator(
-  { client, form }: PageRequest,
-  given: OperatorForm,
-  refused: string | null,
-): Promise<PageResponse> {
-  const body = (
-    <NewOperatorPage
-      name={form.get('name') ?? ''}
-      given={given}
-      projects={await allProjects(client)}
-      reason={form.get('reason') ?? ''}
-      refused={refused}
-    />
-  );
-  return { title: 'New operator', section: 'operators', body, ...statusOf(refused) };
-}
+const KEEP_TOKENS = 'keep_tokens';
 
-/** As for a token: only the response has the secret, so it is passed to the next page. */
-function create(request: PageRequest): Promise<PageResponse> {
-  const { form, changeClient } = request;
-  const given = operatorForm(form);
-  return changed(
-    async () => {
-      const name = form.get('name') ?? '';
-      const { id, secret } = await changeClient.createOperator({ name, ...operatorIn(given) });
+export const operatorRoutes = [
+  ...resourceRoutes<WireOperator, OperatorForm, ReturnType<typeof operatorIn>>({
+    section: 'operators',
+    noun: 'operator',
+    purpose:
+      'An operator has a secret of its own, a role, and the projects that it may see. It logs in here or on the command line with that secret, in place of the management token.',
+    columns: OPERATOR_COLUMNS.filter(({ id }) => id !== 'id' && id !== 'created'),
+    nameOf: ({ name }) => name,
+    list: (client, query) => client.operators(query),
+    read: (client, id) => client.operator(id),
+    form: {
+      empty: EMPTY_FORM,
+      given: operatorForm,
+      of: operatorFormOf,
+      values: operatorIn,
+      Fields: OperatorFields,
+    },
+    // As for a token: only the response has the secret, so it is passed to the next page.
+    create: async ({ changeClient, storeSecret }, given) => {
+      const { id, secret } = await changeClient.createOperator({ name: given.name, ...operatorIn(given) });
       const to = `operators/${id}/secret`;
-      request.storeSecret(to, secret);
+      storeSecret(to, secret);
       return to;
     },
-    (refused) => newOperator(request, given, refused),
-  );
-}
-
-export const operatorsRoutes = [
-  get('/operators', 'manage access', async ({ client, query }) => {
-    const { items, ...page } = await listPage(() => client.operators(parametersOf(query, ['cursor'])));
-    const body = <OperatorsPage operators={items} {...page} query={query} />;
-    return { title: 'Operators', section: 'operators', isLive: true, body, ...statusOf(page.refused) };
+    changeHint:
+      'It holds from the next request on, and ends the sessions of the operator in the Admin UI. Tokens that the operator has issued stay as they are.',
+    update: (client, id, changes, options) => client.updateOperator(id, changes, {}, options),
+    confirmed: [
+      {
+        what: 'deactivate',
+        isFor: ({ is_active: isActive }) => isActive,
+        message: 'Its secret and its sessions end at once. The tokens that it has issued are revoked.',
+        isDangerous: true,
+        more: (
+          <label className="checkbox">
+            <input type="checkbox" name={KEEP_TOKENS} value="true" />
+            Keep the tokens that it has issued
+          </label>
+        ),
+        run: async ({ changeClient, id, form }) => {
+          const isKeeping = form.get(KEEP_TOKENS) === 'true';
+          const query = isKeeping ? { [KEEP_TOKENS]: 'true' } : {};
+          const { revoked_count: count } = await changeClient.deactivateOperator(id, query);
+          return isKeeping ? 'done=deactivated' : `revoked=${count}`;
+        },
+      },
+      {
+        what: 'reactivate',
+        isFor: ({ is_active: isActive }) => !isActive,
+        message: 'Its secret is accepted again from the next request on. Tokens that were revoked stay revoked.',
+        isDangerous: false,
+        run: async ({ changeClient, id }) => {
+          await changeClient.updateOperator(id, { is_active: true });
+          return 'done=reactivated';
+        },
+      },
+    ],
+    facts: (operator, projects) => [
+      { name: 'Role', value: ROLE_TITLES[operator.role] },
+      { name: 'Projects', value: <Projects operator={operator} projects={projects} /> },
+      { name: 'Ceilings', value: escapeBidi(ceilingsShown(operator.ceilings)) },
+      { name: 'Expires', value: <Time at={operator.expires_at} isFull /> },
+      { name: 'Last used', value: <Time at={operator.last_used_at} isFull /> },
+      { name: 'Secret', value: <code>{operator.obfuscated}</code> },
+    ],
+    more: whatItDid,
+    done: {
+      changed: 'Operator changed. It holds from the next request on.',
+      deactivated:
+        'Operator deactivated. Its secret and its sessions have ended; the tokens that it has issued stay as they are.',
+      reactivated: 'Operator reactivated, with the same secret.',
+    },
+    doneOf: (request) => {
+      const revoked = countMessage(request, 'revoked', 'token');
+      return revoked === null ? null : `Operator deactivated. ${revoked}`;
+    },
   }),
-  get('/operators/new', 'manage access', (request) => newOperator(request, EMPTY_FORM, null)),
-  post('/operators/new', 'manage access', create),
   get('/operators/:id/secret', 'manage access', async (request) => {
     const operator = await request.client.operator(request.id);
     const body = <SecretPage operator={operator} secret={request.takeSecret()} />;

@@ -13,16 +13,14 @@ import {
 } from '../../../console/columns/policy-fields.js';
 import type { ReactNode } from 'react';
 import { shortId } from '../../../console/columns/cell-text.js';
-import { ApiError, type ChangeOptions, etagOf, type ManagementClient } from '../../api/client.js';
+import type { ChangeOptions, ManagementClient } from '../../api/client.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import type { Permission } from '../../api/permissions.js';
 import { type Ceilings, MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
-import { changed, get, invalidRequest, type PageRequest, type PageResponse, post, statusOf } from '../page-request.js';
-import { ErrorNotice } from '../parts/common.js';
-import { Heading } from '../parts/document.js';
-import { FormButtons, InputField, ReasonField, SelectField } from '../parts/fields.js';
-import { capitalized, escapeBidi, Name } from '../parts/formats.js';
-import { ChangeForm, Link } from '../parts/frame.js';
+import { invalidRequest } from '../page-request.js';
+import { InputField, SelectField } from '../parts/fields.js';
+import { capitalized, escapeBidi } from '../parts/formats.js';
+import { formRoutes, isSent, sendChanges } from './form.js';
 
 export const EMPTY_POLICY_FORM = policyTexts(NO_POLICIES);
 
@@ -178,34 +176,6 @@ const PAGES: readonly Page[] = [
   { path: 'budget', title: 'Change budget', done: 'budgeted', Fields: BudgetFields },
 ];
 
-interface ChangeProps extends Pick<Page, 'path' | 'title' | 'Fields'> {
-  /** Path of the token or project. */
-  to: string;
-  name: string;
-  of: WireToken | WireProject;
-  given: PolicyTexts;
-  used: UsedModels;
-  reason: string;
-  refused: string | null;
-  message: string;
-}
-
-function ChangePage({ to, path, title, Fields, name, of, given, used, reason, refused, message }: ChangeProps) {
-  return (
-    <div className="narrow">
-      <Heading title={title} path={<Link to={to}>{<Name>{name}</Name>}</Link>} />
-      <ErrorNotice why={refused} />
-      <p className="hint">{`${message} It holds from the next request on. Requests in flight go on.`}</p>
-      <ChangeForm to={`${to}/${path}`}>
-        <VersionField of={of} />
-        <Fields given={given} used={used} />
-        <ReasonField reason={reason} />
-        <FormButtons cancel={to} verb="Change" />
-      </ChangeForm>
-    </div>
-  );
-}
-
 /** A kind of what has policies. */
 interface Restricted<T extends WireToken | WireProject> {
   section: 'tokens' | 'projects';
@@ -217,75 +187,41 @@ interface Restricted<T extends WireToken | WireProject> {
   update: (client: ManagementClient, id: string, body: Partial<Policies>, options: ChangeOptions) => Promise<unknown>;
 }
 
-function changeRoutes<T extends WireToken | WireProject>(kind: Restricted<T>, { path, title, done, Fields }: Page) {
-  const { section, permission, messages } = kind;
-
-  async function ask(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
-    const { client, form, id } = request;
-    const of = await kind.read(client, id);
-    const body = (
-      <ChangePage
-        to={`${section}/${of.id}`}
-        path={path}
-        title={title}
-        Fields={Fields}
-        name={kind.nameOf(of)}
-        of={of}
-        given={form.has('version') ? policyForm(form) : policyTexts(of)}
-        used={path === 'budget' ? NONE_USED : await usedModelsOf(client, kind.projectOf(of))}
-        reason={form.get('reason') ?? ''}
-        refused={refused}
-        message={messages[path]}
-      />
-    );
-    return { title, section, body, ...statusOf(refused) };
-  }
-
-  const change = (request: PageRequest): Promise<PageResponse> =>
-    changed(
-      async () => {
-        const { id, client, changeClient, form } = request;
-        const ifMatch = versionIn(form);
+const changeRoutes = <T extends WireToken | WireProject>(kind: Restricted<T>, { path, title, done, Fields }: Page) =>
+  formRoutes({
+    section: kind.section,
+    path: `/${kind.section}/:id/${path}`,
+    permission: kind.permission,
+    title,
+    verb: 'Change',
+    show: async ({ client, form, id }) => {
+      const of = await kind.read(client, id);
+      const given = isSent(form) ? policyForm(form) : policyTexts(of);
+      const used = path === 'budget' ? NONE_USED : await usedModelsOf(client, kind.projectOf(of));
+      return {
+        above: { to: `${kind.section}/${of.id}`, name: kind.nameOf(of) },
+        hint: `${kind.messages[path]} It holds from the next request on. Requests in flight go on.`,
+        of,
+        fields: <Fields given={given} used={used} />,
+      };
+    },
+    run: async ({ client, changeClient, form, id }) => {
+      const changesIn = async () => {
         const before = await kind.read(client, id);
         const body = policyChanges(before, policyForm(form, policyTexts(before)));
         if ('words' in body) throw invalidRequest(body.words);
-        if (Object.keys(body).length === 0) throw invalidRequest('nothing is changed');
-        await kind.update(changeClient, id, body, { ifMatch }).catch(asChangedSince);
-        return `${section}/${id}?done=${done}`;
-      },
-      (refused) => ask(request, refused),
-    );
-
-  const at = `/${section}/:id/${path}`;
-  return [get(at, permission, (request) => ask(request)), post(at, permission, change)];
-}
+        return body;
+      };
+      await sendChanges(form, changesIn, (body, options) => kind.update(changeClient, id, body, options));
+      return `${kind.section}/${id}?done=${done}`;
+    },
+  });
 
 /** The message on the page of the token or project after a change. */
 export const POLICY_DONE = {
   restricted: 'Limits changed. They hold from the next request on.',
   budgeted: 'Budget changed. It holds from the next request on.',
 };
-
-/** @returns the ETag in the form. @throws {ApiError} 400 if it has none. A form must not replace what somebody else has set since it was loaded. */
-export function versionIn(form: URLSearchParams): string {
-  const version = form.get('version') ?? '';
-  if (!ETAG.test(version)) throw changedSince();
-  return version;
-}
-
-export const VersionField = ({ of }: { of: object }) => <input type="hidden" name="version" value={etagOf(of) ?? ''} />;
-
-const ETAG = /^"[\x21\x23-\x7e]{1,200}"$/;
-
-const changedSince = () =>
-  invalidRequest(
-    'somebody has changed it since this form was loaded: compare it with the page of it, and send it again',
-  );
-
-/** Turns a change since then into an error of the form. */
-export function asChangedSince(error: unknown): never {
-  throw error instanceof ApiError && error.code === 'precondition_failed' ? changedSince() : error;
-}
 
 export const policyRoutes = PAGES.flatMap((page) => [
   ...changeRoutes<WireToken>(

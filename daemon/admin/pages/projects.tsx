@@ -1,24 +1,15 @@
-import type { PolicyTexts } from '../../../console/columns/policy-fields.js';
 import { PROJECT_COLUMNS } from '../../../console/columns/projects.js';
 import { counted, exact } from '../../api/formats.js';
 import type { WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH } from '../../api/vocabulary.js';
-import {
-  changed,
-  get,
-  listPage,
-  type PageRequest,
-  type PageResponse,
-  parametersOf,
-  post,
-  statusOf,
-} from '../page-request.js';
+import { get, listPage, type PageRequest, parametersOf, statusOf } from '../page-request.js';
 import { Figure } from '../parts/formats.js';
 import { tableColumns } from '../parts/cells.js';
 import { Heading } from '../parts/document.js';
-import { FormButtons, InputField, KeyFields } from '../parts/fields.js';
-import { ActionLink, ChangeForm, Link } from '../parts/frame.js';
+import { InputField, KeyFields } from '../parts/fields.js';
+import { ActionLink, Link } from '../parts/frame.js';
 import { ChoiceLinks, EmptyState, ErrorNotice, type ListProps, NoMatches, Paging, Table } from '../parts/common.js';
+import { formRoutes } from './form.js';
 import { NewPolicyFields, NONE_USED, OF_PROJECT, policiesIn, policyForm } from './policies.js';
 import {
   EMPTY_PROVIDER_FORM,
@@ -27,7 +18,6 @@ import {
   missingUsageOf,
   ProviderFields,
   providerForm,
-  type ProviderFormValues,
   sendKey,
   upstreamOf,
 } from './provider.js';
@@ -106,74 +96,22 @@ function NoProjects({ isFiltered }: { isFiltered: boolean }) {
   );
 }
 
-interface NewProjectProps {
-  name: string;
-  provider: ProviderFormValues;
-  policies: PolicyTexts;
-  /** Whether the checkbox for the check of the key is selected. */
-  isChecked: boolean;
-  refused: string | null;
-}
-
-function NewProjectPage({ name, provider, policies, isChecked, refused }: NewProjectProps) {
-  return (
-    <div className="narrow">
-      <Heading title="New project" path={<Link to="projects">Projects</Link>} />
-      <ErrorNotice why={refused} />
-      <ChangeForm to="projects/new">
-        <InputField
-          name="name"
-          label="Name"
-          hint="Up to 100 characters. Must be unique."
-          required
-          maxLength={MAX_NAME_LENGTH}
-          defaultValue={name}
-        />
-        <ProviderFields given={provider} />
-        <KeyFields isChecked={isChecked} />
-        <NewPolicyFields given={policies} used={NONE_USED} hint={OF_PROJECT} />
-        <FormButtons cancel="projects" verb="Create project" />
-      </ChangeForm>
-    </div>
-  );
-}
-
 // ---- routes
 
-const newProject = (request: PageRequest, refused: string | null): PageResponse => ({
-  title: 'New project',
-  section: 'projects',
-  body: (
-    <NewProjectPage
-      name={request.form.get('name') ?? ''}
-      provider={providerForm(request, EMPTY_PROVIDER_FORM)}
-      policies={policyForm(request.form)}
-      isChecked={isKeyChecked(request)}
-      refused={refused}
-    />
-  ),
-  ...statusOf(refused),
-});
-
-function createProject(request: PageRequest): Promise<PageResponse> {
-  const name = request.form.get('name') ?? '';
-  return changed(
-    async () => {
-      const given = providerForm(request, EMPTY_PROVIDER_FORM);
-      const { allow, limits, budget } = policiesIn(policyForm(request.form));
-      const settings = {
-        ...upstreamOf(given),
-        ...missingUsageOf(given),
-        ...(allow && { allow }),
-        ...(limits && { limits }),
-        ...(budget && { budget }),
-      };
-      const create: KeyChange = (fields) => request.changeClient.createProject({ name, ...settings, ...fields });
-      const { id, check } = await sendKey(request, create);
-      return `projects/${id}?done=created${check}`;
-    },
-    (refused) => newProject(request, refused),
-  );
+async function createProject(request: PageRequest): Promise<string> {
+  const given = providerForm(request, EMPTY_PROVIDER_FORM);
+  const { allow, limits, budget } = policiesIn(policyForm(request.form));
+  const settings = {
+    name: request.form.get('name') ?? '',
+    ...upstreamOf(given),
+    ...missingUsageOf(given),
+    ...(allow && { allow }),
+    ...(limits && { limits }),
+    ...(budget && { budget }),
+  };
+  const create: KeyChange = (fields) => request.changeClient.createProject({ ...settings, ...fields });
+  const { id, check } = await sendKey(request, create);
+  return `projects/${id}?done=created${check}`;
 }
 
 export const projectsRoutes = [
@@ -183,6 +121,31 @@ export const projectsRoutes = [
     const body = <ProjectsPage projects={items} {...page} query={request.query} />;
     return { title: 'Projects', section: 'projects', isLive: true, body, ...statusOf(page.refused) };
   }),
-  get('/projects/new', 'create projects', (request) => Promise.resolve(newProject(request, null))),
-  post('/projects/new', 'create projects', createProject),
+  ...formRoutes({
+    section: 'projects',
+    path: '/projects/new',
+    permission: 'create projects',
+    title: 'New project',
+    verb: 'Create project',
+    show: (request) => ({
+      above: { to: 'projects', name: 'Projects' },
+      fields: (
+        <>
+          <InputField
+            name="name"
+            label="Name"
+            hint="Up to 100 characters. Must be unique."
+            required
+            maxLength={MAX_NAME_LENGTH}
+            defaultValue={request.form.get('name') ?? ''}
+          />
+          <ProviderFields given={providerForm(request, EMPTY_PROVIDER_FORM)} />
+          <KeyFields isChecked={isKeyChecked(request)} />
+          <NewPolicyFields given={policyForm(request.form)} used={NONE_USED} hint={OF_PROJECT} />
+        </>
+      ),
+      hasReason: false,
+    }),
+    run: createProject,
+  }),
 ];

@@ -15,21 +15,9 @@ import {
   WITH_BASE_URL,
 } from '../../api/providers.js';
 import { MISSING_USAGES, type MissingUsage, UPSTREAM_AUTHS } from '../../api/vocabulary.js';
-import {
-  changed,
-  formValues,
-  get,
-  invalidRequest,
-  type PageRequest,
-  type PageResponse,
-  post,
-  statusOf,
-} from '../page-request.js';
-import { Name } from '../parts/formats.js';
-import { Heading } from '../parts/document.js';
-import { FormButtons, InputField, KeyFields, ReasonField, SelectField } from '../parts/fields.js';
-import { ChangeForm, Link } from '../parts/frame.js';
-import { ErrorNotice } from '../parts/common.js';
+import { formValues, invalidRequest, type PageRequest } from '../page-request.js';
+import { InputField, KeyFields, SelectField } from '../parts/fields.js';
+import { formRoutes } from './form.js';
 
 export const EMPTY_PROVIDER_FORM = { provider: DEFAULT_PROVIDER, base_url: '', auth: 'bearer', missing_usage: 'off' };
 
@@ -81,39 +69,6 @@ export function ProviderShown({ project }: { project: WireProject }) {
     <>
       {providerTitle(project)} <code>{baseUrl}</code>
     </>
-  );
-}
-
-interface ChangeProviderProps {
-  project: WireProject;
-  given: ProviderFormValues;
-  reason: string;
-  /** Whether the checkbox for the check of the key is selected. */
-  isChecked: boolean;
-  refused: string | null;
-}
-
-function ChangeProviderPage({ project, given, reason, isChecked, refused }: ChangeProviderProps) {
-  const to = `projects/${project.id}`;
-  return (
-    <div className="narrow">
-      <Heading title="Change provider" path={<Link to={to}>{<Name>{project.name}</Name>}</Link>} />
-      <ErrorNotice why={refused} />
-      <p className="hint">
-        Now: <ProviderShown project={project} />. A stored key is only sent to the host that it was given for, so a
-        provider on another host needs its key.
-      </p>
-      <ChangeForm to={`${to}/provider`}>
-        <ProviderFields given={given} />
-        <KeyFields
-          isChecked={isChecked}
-          isOptional
-          hint="The API key of the new provider. Leave empty to keep the current key."
-        />
-        <ReasonField reason={reason} />
-        <FormButtons cancel={to} verb="Change provider" />
-      </ChangeForm>
-    </div>
   );
 }
 
@@ -176,20 +131,6 @@ function asFormError(error: unknown): never {
 
 // ---- routes
 
-async function askProvider(request: PageRequest, refused: string | null = null): Promise<PageResponse> {
-  const project = await request.client.project(request.id);
-  const body = (
-    <ChangeProviderPage
-      project={project}
-      given={providerForm(request, providerFormOf(project))}
-      reason={request.form.get('reason') ?? ''}
-      isChecked={isKeyChecked(request)}
-      refused={refused}
-    />
-  );
-  return { title: 'Change provider', section: 'projects', body, ...statusOf(refused) };
-}
-
 /** The daemon's provider can have another header, which only the command line and the API set: it stays. */
 async function providerChange(request: PageRequest, id: string): Promise<ProjectPatch> {
   const given = providerForm(request, EMPTY_PROVIDER_FORM);
@@ -199,22 +140,43 @@ async function providerChange(request: PageRequest, id: string): Promise<Project
   return { ...(isDefault ? { upstream_base_url: null } : upstream), ...missingUsageOf(given) };
 }
 
-function changeProvider(request: PageRequest): Promise<PageResponse> {
+async function changeProvider(request: PageRequest): Promise<string> {
   const { id, changeClient: client } = request;
   const hasKey = (request.form.get('api_key') ?? '') !== '';
-  return changed(
-    async () => {
-      const changes = await providerChange(request, id);
-      const { check } = hasKey
-        ? await sendKey(request, (key) => client.updateProject(id, { ...changes, ...key }))
-        : { check: await client.updateProject(id, changes).then(() => '', asFormError) };
-      return `projects/${id}?done=provider${check}`;
-    },
-    (refused) => askProvider(request, refused),
-  );
+  const changes = await providerChange(request, id);
+  const { check } = hasKey
+    ? await sendKey(request, (key) => client.updateProject(id, { ...changes, ...key }))
+    : { check: await client.updateProject(id, changes).then(() => '', asFormError) };
+  return `projects/${id}?done=provider${check}`;
 }
 
-export const providerRoutes = [
-  get('/projects/:id/provider', 'change projects', (request) => askProvider(request)),
-  post('/projects/:id/provider', 'change projects', changeProvider),
-];
+export const providerRoutes = formRoutes({
+  section: 'projects',
+  path: '/projects/:id/provider',
+  permission: 'change projects',
+  title: 'Change provider',
+  verb: 'Change provider',
+  show: async (request) => {
+    const project = await request.client.project(request.id);
+    return {
+      above: { to: `projects/${project.id}`, name: project.name },
+      hint: (
+        <p className="hint">
+          Now: <ProviderShown project={project} />. A stored key is only sent to the host that it was given for, so a
+          provider on another host needs its key.
+        </p>
+      ),
+      fields: (
+        <>
+          <ProviderFields given={providerForm(request, providerFormOf(project))} />
+          <KeyFields
+            isChecked={isKeyChecked(request)}
+            isOptional
+            hint="The API key of the new provider. Leave empty to keep the current key."
+          />
+        </>
+      ),
+    };
+  },
+  run: changeProvider,
+});

@@ -1,82 +1,16 @@
-/** The list of trusts, and the form for one. */
+/** Trusts: their pages. */
 import { matchShown, TRUST_COLUMNS } from '../../../console/columns/access.js';
-import type { PolicyTexts } from '../../../console/columns/policy-fields.js';
-import { policyTexts } from '../../../console/columns/policy-fields.js';
-import type { TrustCreate, TrustPatch, WireProject, WireTrust } from '../../api/contract.js';
-import { counted } from '../../api/formats.js';
+import { allowShown, budgetShown, limitsShown } from '../../../console/columns/policies.js';
+import { type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
+import type { TrustCreate, TrustPatch, WireTrust } from '../../api/contract.js';
+import { counted, exact } from '../../api/formats.js';
 import { MAX_CAP, MAX_DURATION_HOURS } from '../../api/vocabulary.js';
-import {
-  allProjects,
-  changed,
-  formValues,
-  get,
-  invalidRequest,
-  listPage,
-  type PageRequest,
-  type PageResponse,
-  parametersOf,
-  post,
-  statusOf,
-} from '../page-request.js';
-import { tableColumns } from '../parts/cells.js';
-import { CommandLine, EmptyState, ErrorNotice, type ListProps, Paging, SuccessNotice, Table } from '../parts/common.js';
-import { Heading } from '../parts/document.js';
-import { choicesOf, FormButtons, InputField, ReasonField, SelectField, TextField } from '../parts/fields.js';
-import { Name } from '../parts/formats.js';
-import { ChangeForm, Link } from '../parts/frame.js';
-import { NoProject } from './new-token.js';
+import { formValues, invalidRequest, type PageRequest } from '../page-request.js';
+import { fact } from '../parts/common.js';
+import { choicesOf, InputField, SelectField, TextField } from '../parts/fields.js';
+import { escapeBidi, Name, ProjectLink } from '../parts/formats.js';
 import { EMPTY_POLICY_FORM, NewPolicyFields, NONE_USED, policiesIn, policyForm } from './policies.js';
-
-interface TrustsProps extends ListProps {
-  trusts: readonly WireTrust[];
-  total: number | null;
-  done: string | null;
-}
-
-function TrustsPage({ trusts, total, next, query, refused, done }: TrustsProps) {
-  return (
-    <>
-      <Heading title="Trusts" actions={<NewTrust />} />
-      <SuccessNotice what={done} />
-      <ErrorNotice why={refused} />
-      {trusts.length === 0 && refused === null ? (
-        <EmptyState title="No trusts yet">
-          <p>
-            With a trust, a job of GitHub Actions or GitLab, or a pod of Kubernetes, exchanges the JWT that its platform
-            gives it for a token of a project. So the job needs no stored secret.
-          </p>
-          <p>
-            <NewTrust />
-          </p>
-        </EmptyState>
-      ) : (
-        <>
-          <p className="faint">{total === null ? '' : counted(total, 'trust')}</p>
-          <Table id="trusts" label="Trusts" noun="trust" rows={trusts} keyOf={({ id }) => id} columns={COLUMNS} />
-        </>
-      )}
-      <Paging to="trusts" query={query} next={next} />
-      <CommandLine line="llmp trust list" />
-    </>
-  );
-}
-
-const COLUMNS = tableColumns(
-  TRUST_COLUMNS.filter(({ id }) => id !== 'id'),
-  {
-    match: ({ id, match }) => (
-      <Link to={`trusts/${id}`}>
-        <Name>{matchShown(match)}</Name>
-      </Link>
-    ),
-  },
-);
-
-const NewTrust = () => (
-  <Link to="trusts/new" className="button primary">
-    New trust
-  </Link>
-);
+import { type FieldsProps, resourceRoutes } from './resource.js';
 
 // ---- the form
 
@@ -95,13 +29,34 @@ const EMPTY_TEXTS = {
 type TrustTexts = typeof EMPTY_TEXTS;
 
 /** Values of the form. */
-export type TrustForm = TrustTexts & PolicyTexts;
+type TrustForm = TrustTexts & PolicyTexts;
 const EMPTY_FORM: TrustForm = { ...EMPTY_TEXTS, ...EMPTY_POLICY_FORM };
 
-/** The fields that a change has too. An issuer and a project stay as they are. */
-export function TrustFields({ given }: { given: TrustForm }) {
+/** A change has no issuer and no project: they stay as they are. */
+function TrustFields({ given, projects, isNew }: FieldsProps<TrustForm>) {
   return (
     <>
+      {isNew ? (
+        <>
+          <InputField
+            name="issuer"
+            label="Issuer"
+            hint="The iss of the JWTs, such as https://token.actions.githubusercontent.com."
+            type="url"
+            required
+            maxLength={500}
+            spellCheck={false}
+            defaultValue={given.issuer}
+          />
+          <SelectField
+            name="project_id"
+            label="Project of the tokens"
+            choices={choicesOf(projects)}
+            chosen={given.project_id}
+            required
+          />
+        </>
+      ) : null}
       <InputField
         name="audience"
         label="Audience"
@@ -168,13 +123,13 @@ const NUMBERS = {
 type NumberField = keyof typeof NUMBERS;
 const NUMBER_FIELDS = Object.keys(NUMBERS) as NumberField[];
 
-export const trustForm = (form: URLSearchParams): TrustForm => ({
+const trustForm = (form: URLSearchParams): TrustForm => ({
   ...formValues(form, EMPTY_TEXTS),
   ...policyForm(form),
 });
 
 /** The form for a trust as it is. */
-export const trustFormOf = (trust: WireTrust): TrustForm => ({
+const trustFormOf = (trust: WireTrust): TrustForm => ({
   issuer: trust.issuer,
   audience: trust.audience,
   match: Object.entries(trust.match)
@@ -191,7 +146,7 @@ export const trustFormOf = (trust: WireTrust): TrustForm => ({
 });
 
 /** @throws {ApiError} 400 if a field is wrong. */
-export function trustIn(given: TrustForm): TrustPatch & Omit<TrustCreate, 'issuer' | 'project_id'> {
+function trustIn(given: TrustForm): TrustPatch & Omit<TrustCreate, 'issuer' | 'project_id'> {
   return {
     audience: given.audience,
     match: matchIn(given.match),
@@ -226,80 +181,95 @@ function matchIn(text: string): Record<string, string> {
   return { ...match };
 }
 
-interface NewTrustProps {
-  projects: readonly WireProject[];
-  given: TrustForm;
-  reason: string;
-  refused: string | null;
-}
-
-function NewTrustPage({ projects, given, reason, refused }: NewTrustProps) {
-  return (
-    <div className="narrow">
-      <Heading title="New trust" path={<Link to="trusts">Trusts</Link>} />
-      <ErrorNotice why={refused} />
-      {projects.length === 0 ? (
-        <NoProject />
-      ) : (
-        <ChangeForm to="trusts/new">
-          <InputField
-            name="issuer"
-            label="Issuer"
-            hint="The iss of the JWTs, such as https://token.actions.githubusercontent.com."
-            type="url"
-            required
-            maxLength={500}
-            spellCheck={false}
-            defaultValue={given.issuer}
-          />
-          <SelectField
-            name="project_id"
-            label="Project of the tokens"
-            choices={choicesOf(projects)}
-            chosen={given.project_id}
-            required
-          />
-          <TrustFields given={given} />
-          <ReasonField reason={reason} />
-          <FormButtons cancel="trusts" verb="Create trust" />
-        </ChangeForm>
-      )}
-    </div>
-  );
-}
-
 // ---- routes
 
-async function newTrust(
-  { client, form }: PageRequest,
-  given: TrustForm,
-  refused: string | null,
-): Promise<PageResponse> {
-  const projects = await allProjects(client, { is_active: 'true' });
-  const reason = form.get('reason') ?? '';
-  const body = <NewTrustPage projects={projects} given={given} reason={reason} refused={refused} />;
-  return { title: 'New trust', section: 'trusts', body, ...statusOf(refused) };
-}
+const most = (count: number | null) => (count === null ? 'no maximum' : exact(count));
 
-function create(request: PageRequest): Promise<PageResponse> {
-  const given = trustForm(request.form);
-  return changed(
-    async () => {
-      const { issuer, project_id: project } = given;
-      const { id } = await request.changeClient.createTrust({ issuer, project_id: project, ...trustIn(given) });
-      return `trusts/${id}?done=created`;
+const setActive =
+  (isActive: boolean) =>
+  async ({ changeClient, id }: PageRequest) => {
+    await changeClient.updateTrust(id, { is_active: isActive });
+    return `done=${isActive ? 'activated' : 'deactivated'}`;
+  };
+
+export const trustRoutes = resourceRoutes<WireTrust, TrustForm, ReturnType<typeof trustIn>>({
+  section: 'trusts',
+  noun: 'trust',
+  purpose:
+    'With a trust, a job of GitHub Actions or GitLab, or a pod of Kubernetes, exchanges the JWT that its platform gives it for a token of a project. So the job needs no stored secret.',
+  columns: TRUST_COLUMNS.filter(({ id }) => id !== 'id'),
+  nameOf: ({ match }) => matchShown(match),
+  list: (client, query) => client.trusts(query),
+  read: (client, id) => client.trust(id),
+  form: {
+    empty: EMPTY_FORM,
+    given: trustForm,
+    of: trustFormOf,
+    values: trustIn,
+    Fields: TrustFields,
+    isOfProject: true,
+  },
+  create: async ({ changeClient }, given) => {
+    const { issuer, project_id: project } = given;
+    const { id } = await changeClient.createTrust({ issuer, project_id: project, ...trustIn(given) });
+    return `trusts/${id}?done=created`;
+  },
+  changeHint: 'It holds for the next exchange. Tokens that exist keep their terms.',
+  update: (client, id, changes, options) => client.updateTrust(id, changes, options),
+  confirmed: [
+    {
+      what: 'deactivate',
+      isFor: ({ is_active: isActive }) => isActive,
+      message: 'No JWT is exchanged any more. Tokens that exist stay as they are.',
+      isDangerous: true,
+      run: setActive(false),
     },
-    (refused) => newTrust(request, given, refused),
-  );
-}
-
-export const trustsRoutes = [
-  get('/trusts', 'manage access', async ({ client, query }) => {
-    const { items, ...page } = await listPage(() => client.trusts(parametersOf(query, ['cursor'])));
-    const done = query.get('done') === 'deleted' ? 'Trust deleted. Tokens that exist stay as they are.' : null;
-    const body = <TrustsPage trusts={items} {...page} query={query} done={done} />;
-    return { title: 'Trusts', section: 'trusts', isLive: true, body, ...statusOf(page.refused) };
-  }),
-  get('/trusts/new', 'manage access', (request) => newTrust(request, EMPTY_FORM, null)),
-  post('/trusts/new', 'manage access', create),
-];
+    {
+      what: 'activate',
+      isFor: ({ is_active: isActive }) => !isActive,
+      message: 'JWTs that match are exchanged again.',
+      isDangerous: false,
+      run: setActive(true),
+    },
+    {
+      what: 'delete',
+      isFor: () => true,
+      message: 'No JWT is exchanged by it any more. Tokens that exist stay as they are.',
+      isDangerous: true,
+      isGone: true,
+      run: async ({ changeClient, id }) => {
+        await changeClient.deleteTrust(id);
+        return 'done=deleted';
+      },
+    },
+  ],
+  facts: (trust) => [
+    { name: 'Issuer', value: <code>{escapeBidi(trust.issuer)}</code> },
+    { name: 'Audience', value: <code>{escapeBidi(trust.audience)}</code> },
+    {
+      name: 'Claims',
+      value: Object.entries(trust.match).map(([claim, value]) => (
+        <span className="line" key={claim}>
+          <code>{escapeBidi(`${claim}=${value}`)}</code>
+        </span>
+      )),
+    },
+    fact('Public keys', trust.jwks_file, (file) => `from the file ${file}`),
+    { name: 'Project', value: <ProjectLink project={{ id: trust.project_id, name: trust.project_name }} /> },
+    { name: 'Name of the tokens', value: <Name>{trust.name}</Name> },
+    { name: 'Lifetime', value: counted(trust.duration_minutes, 'minute') },
+    { name: 'Requests', value: trust.max_requests === 0 ? 'unlimited' : `up to ${exact(trust.max_requests)}` },
+    { name: 'Allows', value: escapeBidi(allowShown(trust.allow)) },
+    { name: 'Limits', value: limitsShown(trust.limits) },
+    { name: 'Budget', value: budgetShown(trust.budget) },
+    { name: 'Active at the same time', value: most(trust.max_active) },
+    { name: 'In an hour', value: most(trust.per_hour) },
+  ],
+  done: {
+    created: 'Trust created. From now on, JWTs that match are exchanged.',
+    changed: 'Trust changed. It holds for the next exchange.',
+    deactivated: 'Trust deactivated. No JWT is exchanged any more.',
+    activated: 'Trust activated. JWTs that match are exchanged again.',
+    deleted: 'Trust deleted. Tokens that exist stay as they are.',
+  },
+});
