@@ -50,8 +50,8 @@ const A_PERIOD: Readonly<Record<BudgetPeriod, string>> = { none: '', day: ' a da
 
 /** The limit itself, which is not rounded: `$25`, `$1,000.50`. @param usd as in `Budget`. */
 export function dollarsShown(usd: string): string {
-  const [whole = '', part = ''] = usd.replace(/\.00$/, '').split('.');
-  return `$${exact(Number(whole))}${part === '' ? '' : `.${part}`}`;
+  const [whole = '', part = ''] = usd.replace(/\.0+$/, '').split('.');
+  return `$${exact(Number(whole))}${part === '' ? '' : `.${part.padEnd(2, '0')}`}`;
 }
 
 /** The choices of forms: when a budget resets, and what happens at its limit. */
@@ -144,7 +144,7 @@ export function budgetParts({ budget, spent }: Spender): BudgetPart[] {
 
 /** Such as `$12.35 of $25 this month (49%)`. */
 export const useShown = ({ spent, limit, share }: BudgetPart, { period }: Pick<Budget, 'period'>): string =>
-  `${spent} of ${limit}${PERIOD_NAMES[period]} (${Math.floor(share * 100)}%)`;
+  `${spent} of ${limit}${PERIOD_NAMES[period]} (${exact(Math.floor(share * 100))}%)`;
 
 /** Such as `$12.35 of $25 this month (49%), $12.65 left`. */
 export const partShown = (part: BudgetPart, budget: Pick<Budget, 'period'>): string =>

@@ -61,7 +61,7 @@ const named = (kind: 'token' | 'project', id: string | null | undefined, name: s
 const CELLS: Record<UsageDimension, { title: string; cell: (line: WireUsageLine) => Cell }> = {
   token: { title: 'Token', cell: ({ token_id: id, token_name: name }) => named('token', id, name) },
   project: { title: 'Project', cell: ({ project_id: id, project_name: name }) => named('project', id, name) },
-  model: { title: 'Model', cell: ({ model }) => (model ? text(model) : UNKNOWN) },
+  model: { title: 'Model', cell: ({ model }) => (model ? text(model) : text('no model', 'dim')) },
   hour: { title: 'Hour (UTC)', cell: ({ hour = '' }) => text(hour.slice(0, 16).replace('T', ' ')) },
   day: { title: 'Day (UTC)', cell: ({ day = '' }) => text(day.slice(0, 10)) },
 };

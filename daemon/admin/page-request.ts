@@ -7,7 +7,7 @@ import { counted } from '../api/formats.js';
 import type { Permission } from '../api/permissions.js';
 import type { PageStream } from './page-streams.js';
 import type { Section } from './parts/document.js';
-import type { Offers, User } from './parts/frame.js';
+import type { Frame, Offers, User } from './parts/frame.js';
 import { MAX_PAGE_SIZE } from '../api/vocabulary.js';
 
 export interface PageRequest {
@@ -41,6 +41,8 @@ export interface PageView {
   status?: number;
   /** Whether parts of the page refresh automatically. */
   isLive?: boolean;
+  /** The field of its form that was refused. */
+  wrong?: Frame['wrong'];
   /** Parts that are sent when they are made, in place of the last element of `PartsOfPage` in the body. If the browser goes, no more are made. */
   rest?: AsyncIterable<PagePart>;
 }
@@ -82,6 +84,18 @@ export const statusOf = (refused: string | null): Pick<PageView, 'status' | 'isL
 export const invalidRequest = (message: string, code = 'invalid_request') =>
   new ApiError(REFUSED, code, message, null, null);
 
+/** What is wrong with a field of a form. The message is shown next to it too. */
+class InvalidField extends ApiError {
+  readonly field: string;
+
+  constructor(field: string, message: string) {
+    super(REFUSED, 'invalid_request', message, null, null);
+    this.field = field;
+  }
+}
+
+export const invalidField = (field: string, message: string): ApiError => new InvalidField(field, message);
+
 /**
  * Runs requests to the management API.
  *
@@ -90,12 +104,12 @@ export const invalidRequest = (message: string, code = 'invalid_request') =>
 export async function attempt<T>(
   asking: () => Promise<T>,
   otherwise: T,
-): Promise<{ value: T; refused: string | null }> {
+): Promise<{ value: T; refused: string | null; field: string | null }> {
   try {
-    return { value: await asking(), refused: null };
+    return { value: await asking(), refused: null, field: null };
   } catch (error) {
     if (!(error instanceof ApiError && isOfInput(error))) throw error;
-    return { value: otherwise, refused: sentence(error.message) };
+    return { value: otherwise, refused: sentence(error.message), field: fieldOf(error) };
   }
 }
 
@@ -111,9 +125,24 @@ export async function changed(
   change: () => Promise<string>,
   again: (refused: string) => PageResponse | Promise<PageResponse>,
 ): Promise<PageResponse> {
-  const { value: to, refused } = await attempt(change, '');
-  return refused === null ? { to } : again(refused);
+  const { value: to, refused, field } = await attempt(change, '');
+  if (refused === null) return { to };
+  const page = await again(refused);
+  return field !== null && 'body' in page ? { ...page, wrong: { field, why: refused } } : page;
 }
+
+/** The field of a form that an error is about. The messages of the API begin with the name of its field, which is mostly that of the form's too. */
+function fieldOf(error: ApiError): string | null {
+  if (error instanceof InvalidField) return error.field;
+  const [name = null] = /^[\w-]+(?= must )/.exec(error.message) ?? [];
+  return name !== null && Object.hasOwn(FORM_FIELDS, name) ? (FORM_FIELDS[name] ?? null) : name;
+}
+
+/** Fields of forms that have another name than in the API. */
+const FORM_FIELDS: Readonly<Record<string, string>> = {
+  upstream_base_url: 'base_url',
+  'X-Audit-Reason': 'reason',
+};
 
 /** Labels of API fields in error messages. */
 const FIELD_LABELS: Readonly<Record<string, string>> = {

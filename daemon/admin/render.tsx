@@ -33,8 +33,8 @@ export interface RenderingOptions {
 }
 
 export function rendering({ base, assets, clock, offersTo }: RenderingOptions): Renderer {
-  const inFrame = ({ formToken, user }: Pick<Rendered, 'formToken' | 'user'>, part: ReactElement) => {
-    const frame = { base, formToken, nowMs: clock.now(), offers: offersTo(user) };
+  const inFrame = ({ formToken, user, wrong }: Pick<Rendered, 'formToken' | 'user' | 'wrong'>, part: ReactElement) => {
+    const frame = { base, formToken, nowMs: clock.now(), offers: offersTo(user), wrong };
     return renderToStaticMarkup(<FrameContext value={frame}>{part}</FrameContext>);
   };
   const htmlOf = ({ title, section, body, isLive = false, ...frame }: Rendered) => {

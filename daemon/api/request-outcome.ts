@@ -98,7 +98,7 @@ const CAUSES: ReadonlyMap<string, Cause> = new Map(
     },
     cost_not_bounded: {
       why: 'cost without bound',
-      remedy: 'have the client send `max_tokens`, or change the budget to `soft`',
+      remedy: 'have the client send `max_tokens` and omit what its response names, or change the budget to `soft`',
     },
     usage_not_requested: {
       why: 'usage not requested',

@@ -114,7 +114,7 @@ describe('llmp usage', () => {
         ['small', '1,200', '█▏'],
         ['large', '12,345', '████████████'],
         ['mini', '7', '▏'],
-        ['unknown', '600', '▋'],
+        ['no model', '600', '▋'],
         ['total', '14,152', '0'],
       ]);
       expect(out.split('\n').every((line) => line.length <= 120)).to.equal(true);
@@ -157,7 +157,7 @@ describe('llmp usage', () => {
         ['mini', '$12.35+', '████████████', '5'],
         ['large', '$4.50', '████▍', '0'],
         ['small', '<$0.0001', '▏', '0'],
-        ['unknown', '1', 'unknown', '600'],
+        ['no model', '1', 'unknown', '600'],
         ['total', '4', '$16.85+', '605'],
       ]);
       const lines = JSON.parse(await report('--sort cost --json')) as {

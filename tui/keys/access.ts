@@ -1,4 +1,4 @@
-/** Keys of the lists of operators and trusts, and of the details of one. */
+/** Keys of the lists of operators and trusts, and of the details of one of them. */
 import * as access from '../state/access.js';
 import { activateOperator, deactivateOperator } from '../state/operator-forms.js';
 import * as forms from '../state/forms.js';
@@ -16,7 +16,7 @@ import {
   whyNoChange,
   withMessage,
 } from '../state/state.js';
-import { firstOf, named } from './binding.js';
+import { type Binding, firstOf, named } from './binding.js';
 
 /** One of the lists takes the place of the other. */
 export function showAccess(state: State, screen: AccessList): Transition {
@@ -34,51 +34,70 @@ export function showSelf(state: State): Transition {
   ];
 }
 
-type Operator = NonNullable<ReturnType<typeof access.operator>>;
-
 const noOperator = (state: State) => (access.operator(state) ? null : 'No operator here');
-const noTrust = (state: State) => (access.trust(state) ? null : 'No trust here');
 
 const onOperator =
-  (act: (state: State, operator: Operator) => Transition) =>
+  (act: (state: State, operator: NonNullable<ReturnType<typeof access.operator>>) => Transition) =>
   (state: State): Transition => {
     const operator = access.operator(state);
     return operator ? act(state, operator) : [state];
   };
 
-const opened = (state: State, screen: 'operator' | 'trust', id: string): Transition =>
-  refreshed({ ...navigation.opened(state, { screen, id }), access: { ...state.access, top: 0 } });
+interface Kind {
+  list: AccessList;
+  /** Shows the list from every screen. */
+  key: string;
+  meaning: string;
+  target: (state: State) => { id: string } | undefined;
+}
 
-const copied = (state: State, id: string | undefined): Transition =>
-  id === undefined ? [state] : [state, { do: 'copy', text: id, what: 'The ID' }];
+/** The keys that all lists have. */
+function bindingsOf({ list, key, meaning, target }: Kind): readonly Binding[] {
+  const detail = access.DETAILS[list];
+  const whyDisabled = (state: State) => (target(state) ? null : `No ${detail} here`);
+  const onTarget =
+    (act: (state: State, id: string) => Transition) =>
+    (state: State): Transition => {
+      const it = target(state);
+      return it ? act(state, it.id) : [state];
+    };
+  return [
+    { keys: [key], on: SCREENS, label: list, meaning, needs: deedOf(list), run: (state) => showAccess(state, list) },
+    {
+      name: detail,
+      keys: ['enter', 'l', 'right'],
+      on: [list],
+      label: 'detail',
+      meaning: `show the ${detail}`,
+      footer: 1,
+      whyDisabled,
+      run: onTarget((state, id) =>
+        refreshed({
+          ...navigation.opened(state, { screen: detail, id }),
+          access: { ...state.access, top: 0 },
+        }),
+      ),
+    },
+    {
+      name: `copy-${detail}-id`,
+      keys: ['y'],
+      on: [list, detail],
+      label: 'copy id',
+      meaning: "copy the ID to the terminal's clipboard",
+      footer: 5,
+      whyDisabled,
+      run: onTarget((state, id) => [state, { do: 'copy', text: id, what: 'The ID' }]),
+    },
+  ];
+}
 
 export const ACCESS_BINDINGS = named('access', [
-  {
-    keys: ['O'],
-    on: SCREENS,
-    label: 'operators',
+  ...bindingsOf({
+    list: 'operators',
+    key: 'O',
     meaning: 'show the operators: who has access, and with which role',
-    needs: deedOf('operators'),
-    run: (state) => showAccess(state, 'operators'),
-  },
-  {
-    keys: ['T'],
-    on: SCREENS,
-    label: 'trusts',
-    meaning: 'show the trusts: whose JWTs are exchanged for tokens',
-    needs: deedOf('trusts'),
-    run: (state) => showAccess(state, 'trusts'),
-  },
-  {
-    name: 'operator',
-    keys: ['enter', 'l', 'right'],
-    on: ['operators'],
-    label: 'detail',
-    meaning: 'show the operator',
-    footer: 1,
-    whyDisabled: noOperator,
-    run: onOperator((state, { id }) => opened(state, 'operator', id)),
-  },
+    target: access.operator,
+  }),
   {
     name: 'new-operator',
     keys: ['n'],
@@ -110,37 +129,10 @@ export const ACCESS_BINDINGS = named('access', [
     whyDisabled: firstOf(whyNoChange, noOperator),
     run: onOperator(activateOperator),
   },
-  {
-    name: 'copy-operator-id',
-    keys: ['y'],
-    on: ['operators', 'operator'],
-    label: 'copy id',
-    meaning: "copy the ID to the terminal's clipboard",
-    footer: 5,
-    whyDisabled: noOperator,
-    run: (state) => copied(state, access.operator(state)?.id),
-  },
-  {
-    name: 'trust',
-    keys: ['enter', 'l', 'right'],
-    on: ['trusts'],
-    label: 'detail',
-    meaning: 'show the trust',
-    footer: 1,
-    whyDisabled: noTrust,
-    run(state) {
-      const trust = access.trust(state);
-      return trust ? opened(state, 'trust', trust.id) : [state];
-    },
-  },
-  {
-    name: 'copy-trust-id',
-    keys: ['y'],
-    on: ['trusts', 'trust'],
-    label: 'copy id',
-    meaning: "copy the ID to the terminal's clipboard",
-    footer: 5,
-    whyDisabled: noTrust,
-    run: (state) => copied(state, access.trust(state)?.id),
-  },
+  ...bindingsOf({
+    list: 'trusts',
+    key: 'T',
+    meaning: 'show the trusts: whose JWTs are exchanged for tokens',
+    target: access.trust,
+  }),
 ]);

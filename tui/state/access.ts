@@ -2,7 +2,7 @@
 import type { WireOperator, WireTrust } from '../../daemon/api/contract.js';
 import { detailColumns } from './record-rows.js';
 import { listRows } from './rows.js';
-import { type AccessList, type AccessState, type State, view } from './state.js';
+import { type AccessList, type AccessState, type Screen, type State, view } from './state.js';
 import { cursorRow, emptyWindow, move, moveTo, type Window, withAllRows } from './window.js';
 
 export const NO_ACCESS: AccessState = {
@@ -32,20 +32,19 @@ export const movedBy = (state: State, list: AccessList, by: number): State =>
 export const movedTo = (state: State, list: AccessList, where: 'first' | 'last'): State =>
   withWindow(state, list, moveTo(windowOf(state, list), where, listRows(state)) as Window<WireOperator>);
 
-/** The operator of the details, or else the one under the cursor of the list. */
-export function operator(state: State): WireOperator | undefined {
-  const { access } = state;
+/** The screen of one item of each list. */
+export const DETAILS = { operators: 'operator', trusts: 'trust' } as const satisfies Record<AccessList, Screen>;
+
+/** The item of the details, or else the one under the cursor of the list. */
+function chosen<L extends AccessList>(state: State, list: L): NonNullable<AccessState[L]>[number] | undefined {
   const shown = view(state);
-  if (shown.screen === 'operators') return cursorRow(access.windows.operators);
-  return shown.screen === 'operator' ? access.operators?.find(({ id }) => id === shown.id) : undefined;
+  if (shown.screen === list) return cursorRow(windowOf(state, list));
+  const all: readonly (WireOperator | WireTrust)[] | null = state.access[list];
+  return shown.screen === DETAILS[list] ? all?.find(({ id }) => id === shown.id) : undefined;
 }
 
-export function trust(state: State): WireTrust | undefined {
-  const { access } = state;
-  const shown = view(state);
-  if (shown.screen === 'trusts') return cursorRow(access.windows.trusts);
-  return shown.screen === 'trust' ? access.trusts?.find(({ id }) => id === shown.id) : undefined;
-}
+export const operator = (state: State): WireOperator | undefined => chosen(state, 'operators');
+export const trust = (state: State): WireTrust | undefined => chosen(state, 'trusts');
 
 /** Facts of one line. */
 const FACT_LINES = 16;

@@ -128,7 +128,7 @@ interface RecordTableProps {
 }
 
 export function RecordTable({ id, label, records, hasSubjects = false, isGrouped = false }: RecordTableProps) {
-  if (records.length === 0) return <p className="faint">None.</p>;
+  if (records.length === 0) return <p className="faint">No records yet.</p>;
   return (
     <Table
       id={id}

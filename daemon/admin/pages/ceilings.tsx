@@ -1,7 +1,7 @@
 /** The fields of forms for the most that a token may have. */
 import { policyTexts, type PolicyTexts } from '../../../console/columns/policy-fields.js';
 import { type Ceilings, MAX_CAP, MAX_DURATION_HOURS } from '../../api/vocabulary.js';
-import { formValues, invalidRequest } from '../page-request.js';
+import { formValues, invalidField } from '../page-request.js';
 import { InputField } from '../parts/fields.js';
 import { NONE_USED, policiesIn, policiesWithin, PolicyFields, policyForm } from './policies.js';
 
@@ -33,21 +33,23 @@ export const ceilingForm = (form: URLSearchParams): CeilingTexts => ({
 /** @returns null if all fields are empty. @throws {ApiError} 400 if a field is wrong. */
 export function ceilingsIn(texts: CeilingTexts): Ceilings | null {
   const ceilings: Ceilings = {};
-  for (const field of NUMBER_FIELDS) if (texts[field] !== '') ceilings[field] = numberIn(texts[field], NUMBERS[field]);
+  for (const field of NUMBER_FIELDS) if (texts[field] !== '') ceilings[field] = numberIn(field, texts[field]);
   const { allow, limits, budget } = policiesIn(texts);
   const all = { ...ceilings, ...allow, ...(limits && { limits }), ...(budget && { budget }) };
   return Object.keys(all).length === 0 ? null : all;
 }
 
-function numberIn(text: string, { label, max }: { label: string; max: number }): number {
+function numberIn(field: NumberField, text: string): number {
+  const { label, max } = NUMBERS[field];
   const number = /^\d{1,10}$/.test(text) ? Number(text) : 0;
   if (number >= 1 && number <= max) return number;
-  throw invalidRequest(`${label.toLowerCase()} must be a whole number from 1 to ${max}`);
+  throw invalidField(field, `${label.toLowerCase()} must be a whole number from 1 to ${max}`);
 }
 
 export function CeilingFields({ given }: { given: CeilingTexts }) {
   return (
     <details
+      className="ceilings"
       open={Object.entries(ceilingTexts(null)).some(([field, empty]) => given[field as keyof CeilingTexts] !== empty)}
     >
       <summary>Ceilings</summary>

@@ -1,4 +1,5 @@
 /** Completed requests and changes, newest first, and new ones as they occur. Each opens with its details. */
+import type { ReactNode } from 'react';
 import { subjectsOf } from '../../../console/columns/column.js';
 import { budgetShown } from '../../../console/columns/events.js';
 import { actorShown, bytes, counted, exact, promptCacheShown } from '../../api/formats.js';
@@ -206,8 +207,12 @@ export function Why({ event }: { event: WireRequestEvent }) {
 }
 
 /** What the operator can do about a failure. */
-export const remedyOf = ({ remedy }: Cause): string | null =>
-  remedy === undefined ? null : `${escapeBidi(capitalized(remedy))}.`;
+export const remedyOf = ({ remedy }: Cause): ReactNode =>
+  remedy === undefined ? null : withCode(`${escapeBidi(capitalized(remedy))}.`);
+
+/** Shows what is between backticks as code. */
+const withCode = (text: string): ReactNode =>
+  text.split('`').map((part, at) => (at % 2 === 0 ? part : <code key={part}>{part}</code>));
 
 /** A duration with up to three digits: `0.4 ms`, `320 ms`, `12.5 s`. */
 function took(ms: number): string {

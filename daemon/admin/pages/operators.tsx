@@ -3,7 +3,7 @@ import { ceilingsShown, OPERATOR_COLUMNS, ROLE_TITLES } from '../../../console/c
 import { quotedValue } from '../../../console/query/terms.js';
 import type { OperatorCreate, WireOperator, WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH, type Role, ROLES } from '../../api/vocabulary.js';
-import { countMessage, get, invalidRequest, type PageRequest } from '../page-request.js';
+import { countMessage, get, invalidField, type PageRequest } from '../page-request.js';
 import { Facts } from '../parts/common.js';
 import { Heading } from '../parts/document.js';
 import { InputField, SelectField } from '../parts/fields.js';
@@ -70,7 +70,7 @@ function OperatorFields({ given, projects, isNew }: FieldsProps<OperatorForm>) {
         required
       />
       {projects.length === 0 ? null : (
-        <fieldset className="choices">
+        <fieldset className="choices some">
           <legend>Selected projects</legend>
           {projects.map(({ id, name }) => (
             <label className="checkbox" key={id}>
@@ -114,10 +114,11 @@ const operatorFormOf = ({ name, role, projects, expires_at: expires, ceilings }:
 /** @throws {ApiError} 400 if a field is wrong. */
 function operatorIn(given: OperatorForm): Required<Omit<OperatorCreate, 'name'>> {
   const role = ROLES.find((it): it is Role => it === given.role);
-  if (role === undefined) throw invalidRequest('choose a role');
-  if (given.extent !== 'all' && given.extent !== 'some') throw invalidRequest('choose the projects');
+  if (role === undefined) throw invalidField('role', 'choose a role');
+  if (given.extent !== 'all' && given.extent !== 'some') throw invalidField('extent', 'choose the projects');
   // An empty selection must not mean all projects.
-  if (given.extent === 'some' && given.projects.length === 0) throw invalidRequest('select at least one project');
+  if (given.extent === 'some' && given.projects.length === 0)
+    throw invalidField('extent', 'select at least one project');
   return {
     role,
     projects: given.extent === 'all' ? null : [...given.projects],
@@ -129,7 +130,7 @@ function operatorIn(given: OperatorForm): Required<Omit<OperatorCreate, 'name'>>
 function dateIn(text: string): string | null {
   if (text === '') return null;
   const date = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : new Date(NaN);
-  if (Number.isNaN(date.getTime())) throw invalidRequest('the expiry must be a date');
+  if (Number.isNaN(date.getTime())) throw invalidField('expires', 'the expiry must be a date');
   return date.toISOString();
 }
 
@@ -243,10 +244,10 @@ export const operatorRoutes = [
       Fields: OperatorFields,
     },
     // As for a token: only the response has the secret, so it is passed to the next page.
-    create: async ({ changeClient, storeSecret }, given) => {
-      const { id, secret } = await changeClient.createOperator({ name: given.name, ...operatorIn(given) });
+    create: async (request, given) => {
+      const { id, secret } = await request.changeClient.createOperator({ name: given.name, ...operatorIn(given) });
       const to = `operators/${id}/secret`;
-      storeSecret(to, secret);
+      request.storeSecret(to, secret);
       return to;
     },
     changeHint:

@@ -17,7 +17,7 @@ import type { ChangeOptions, ManagementClient } from '../../api/client.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import type { Permission } from '../../api/permissions.js';
 import { type Ceilings, MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
-import { invalidRequest } from '../page-request.js';
+import { invalidField } from '../page-request.js';
 import { InputField, SelectField } from '../parts/fields.js';
 import { capitalized, escapeBidi } from '../parts/formats.js';
 import { formRoutes, isSent, sendChanges } from './form.js';
@@ -83,7 +83,8 @@ export function PolicyFields({ given, used }: { given: PolicyTexts; used: UsedMo
 
 const LIMIT_FIELDS = policyFields.filter((field) => !budgetFields.includes(field));
 
-function BudgetFields({ given }: { given: PolicyTexts }) {
+/** @param props.isAlone whether the form has no other fields: then the first one has the focus. */
+function BudgetFields({ given, isAlone = false }: { given: PolicyTexts; isAlone?: boolean }) {
   return (
     <>
       {budgetFields.map((field) => {
@@ -100,6 +101,7 @@ function BudgetFields({ given }: { given: PolicyTexts }) {
           <InputField
             key={field}
             {...common}
+            autoFocus={isAlone && field === 'budget_usd'}
             inputMode={field === 'budget_usd' ? 'decimal' : 'numeric'}
             maxLength={MAX_AMOUNT_LENGTH}
             autoComplete="off"
@@ -145,7 +147,7 @@ export function policyForm(form: URLSearchParams, before = EMPTY_POLICY_FORM): P
 /** @throws {ApiError} 400 if a field is wrong. */
 export function policiesIn(texts: PolicyTexts): Policies {
   const policies = policiesOf(texts);
-  if ('words' in policies) throw invalidRequest(policies.words);
+  if ('words' in policies) throw invalidField(policies.field, policies.words);
   return policies;
 }
 
@@ -173,7 +175,12 @@ interface Page {
 
 const PAGES: readonly Page[] = [
   { path: 'restrict', title: 'Change limits', done: 'restricted', Fields: PolicyFields },
-  { path: 'budget', title: 'Change budget', done: 'budgeted', Fields: BudgetFields },
+  {
+    path: 'budget',
+    title: 'Change budget',
+    done: 'budgeted',
+    Fields: ({ given }) => <BudgetFields given={given} isAlone />,
+  },
 ];
 
 /** A kind of what has policies. */
@@ -209,7 +216,7 @@ const changeRoutes = <T extends WireToken | WireProject>(kind: Restricted<T>, { 
       const changesIn = async () => {
         const before = await kind.read(client, id);
         const body = policyChanges(before, policyForm(form, policyTexts(before)));
-        if ('words' in body) throw invalidRequest(body.words);
+        if ('words' in body) throw invalidField(body.field, body.words);
         return body;
       };
       await sendChanges(form, changesIn, (body, options) => kind.update(changeClient, id, body, options));

@@ -1,5 +1,5 @@
 import { shortId } from '../../../console/columns/cell-text.js';
-import { spentShown } from '../../../console/columns/policies.js';
+import { allowShown, limitsShown, spentShown } from '../../../console/columns/policies.js';
 import { TOKEN_LINES } from '../../../console/columns/tokens.js';
 import { ApiError, type ManagementClient } from '../../api/client.js';
 import type { WireAuditRecord, WireRequestEvent, WireToken } from '../../api/contract.js';
@@ -161,10 +161,12 @@ function TokenFacts({ token }: { token: WireToken }) {
               <Cap used={token.request_count} cap={token.max_requests} />
             ),
         },
+        { name: 'Allows', value: escapeBidi(allowShown(token.allow)) },
+        { name: 'Limits', value: limitsShown(token.limits) },
         { name: 'Budget', value: <BudgetUse spender={token} /> },
         { name: 'Spent', value: spentShown(token) },
         { name: 'Cache hits', value: exact(token.cache_hit_count) },
-        ...TOKEN_LINES.filter(({ id }) => id !== 'id').map((column) => ({
+        ...TOKEN_LINES.filter(({ id }) => !['id', 'allows', 'limits'].includes(id)).map((column) => ({
           name: column.title,
           value: <CellContent cell={column.cell(token, nowMs)} isFull />,
         })),

@@ -155,7 +155,9 @@ function TopRows({ top, by, sort, query }: TopProps & { top: WireTop }) {
       keyOf={({ token_id: token, project_id: id, model }) => [token, id, model].join(' ')}
       columns={[
         ...columns.filter(({ id }) => top.window !== '24h' || !TIMES.includes(id)),
-        ...(may('read events') ? [{ title: 'Live', show: (row: WireTopRow) => <LiveLink row={row} by={by} /> }] : []),
+        ...(may('read events')
+          ? [{ title: 'Live', isWhole: true, show: (row: WireTopRow) => <LiveLink row={row} by={by} /> }]
+          : []),
       ]}
     />
   );

@@ -5,7 +5,7 @@ import { type PolicyTexts, policyTexts } from '../../../console/columns/policy-f
 import type { TrustCreate, TrustPatch, WireTrust } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
 import { MAX_CAP, MAX_DURATION_HOURS } from '../../api/vocabulary.js';
-import { formValues, invalidRequest, type PageRequest } from '../page-request.js';
+import { formValues, invalidField, type PageRequest } from '../page-request.js';
 import { fact } from '../parts/common.js';
 import { choicesOf, InputField, SelectField, TextField } from '../parts/fields.js';
 import { escapeBidi, Name, ProjectLink } from '../parts/formats.js';
@@ -166,7 +166,7 @@ function numberIn(given: TrustForm, field: NumberField): number | null {
   if (text === '' && field !== 'duration_minutes') return null;
   const number = /^\d{1,10}$/.test(text) ? Number(text) : -1;
   if (number >= min && number <= max) return number;
-  throw invalidRequest(`${label.toLowerCase()} must be a whole number from ${min} to ${max}`);
+  throw invalidField(field, `${label.toLowerCase()} must be a whole number from ${min} to ${max}`);
 }
 
 function matchIn(text: string): Record<string, string> {
@@ -174,8 +174,8 @@ function matchIn(text: string): Record<string, string> {
   for (const line of text.split(/\r?\n/).filter((each) => each.trim() !== '')) {
     const [, claim, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
     if (claim === undefined || value === undefined || value === '')
-      throw invalidRequest(`write each claim as name=value: ${line}`);
-    if (claim in match) throw invalidRequest(`the claim ${claim} is there twice`);
+      throw invalidField('match', `write each claim as name=value: ${line}`);
+    if (claim in match) throw invalidField('match', `the claim ${claim} is there twice`);
     match[claim] = value;
   }
   return { ...match };

@@ -24,6 +24,7 @@ export const tableColumns = <Row, Id extends string>(
       id: column.id,
       title: column.title,
       isNumber: column.alignRight,
+      isWhole: column.isWhole,
       orders: column.sort === undefined ? [] : ordersOf(column.sort),
       show: own[column.id] ?? ((row) => <ColumnCell column={column} row={row} />),
     }));

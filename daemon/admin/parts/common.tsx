@@ -8,6 +8,8 @@ export interface TableColumn<Row> {
   title: string;
   /** Numbers are right-aligned. */
   isNumber?: boolean | undefined;
+  /** Its texts stay on one line. */
+  isWhole?: boolean | undefined;
   /** The orders of the list by this column; the first one is chosen first. */
   orders?: readonly Order[] | undefined;
   show: (row: Row) => ReactNode;
@@ -68,7 +70,7 @@ export interface FilteredListProps extends ListProps {
 
 /** A table. On narrow screens each row becomes a card with labelled fields. */
 export function Table<Row>({ id, label, columns, rows, mark, keyOf, noun = 'row', sorting }: TableProps<Row>) {
-  const look = ({ isNumber }: TableColumn<Row>) => (isNumber ? 'number' : undefined);
+  const look = ({ isNumber, isWhole }: TableColumn<Row>) => (isNumber ? 'number' : isWhole ? 'whole' : undefined);
   return (
     <table id={id} data-live="" data-noun={noun} aria-label={label}>
       <thead>

@@ -69,7 +69,7 @@ function Who({ user }: { user: User | null }) {
   return (
     <span className="who-am-i" title={user.actor}>
       <span className="unseen">Logged in: </span>
-      {role === null ? 'Management token' : <Name>{name ?? user.actor}</Name>}
+      <span className="name">{role === null ? 'Management token' : <Name>{name ?? user.actor}</Name>}</span>
       {role === null ? null : <span className="role">{role}</span>}
     </span>
   );

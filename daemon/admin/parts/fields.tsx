@@ -3,7 +3,7 @@ import type { InputHTMLAttributes, ReactNode, TextareaHTMLAttributes } from 'rea
 import type { WireProject } from '../../api/contract.js';
 import { MAX_NAME_LENGTH, MAX_REASON_LENGTH } from '../../api/vocabulary.js';
 import { escapeBidi } from './formats.js';
-import { ChangeForm, Link, QueryForm } from './frame.js';
+import { ChangeForm, Link, QueryForm, useFrame } from './frame.js';
 
 interface Labels {
   name: string;
@@ -12,15 +12,37 @@ interface Labels {
 }
 
 interface FieldProps extends Labels {
-  children: (attributes: { id: string; name: string; 'aria-describedby': string | undefined }) => ReactNode;
+  children: (attributes: InputAttributes) => ReactNode;
+}
+
+interface InputAttributes {
+  id: string;
+  name: string;
+  'aria-describedby': string | undefined;
+  'aria-invalid'?: boolean;
+  autoFocus?: boolean;
 }
 
 function Field({ name, label, hint, children }: FieldProps) {
+  const { wrong } = useFrame();
   const id = `field-${name}`;
+  const isWrong = wrong?.field === name;
+  const about = [isWrong && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ');
   return (
     <div className="field">
       <label htmlFor={id}>{label}</label>
-      {children({ id, name, 'aria-describedby': hint ? `${id}-hint` : undefined })}
+      {children({
+        id,
+        name,
+        'aria-describedby': about || undefined,
+        ...(isWrong && { 'aria-invalid': true }),
+        ...(wrong && { autoFocus: isWrong }),
+      })}
+      {isWrong ? (
+        <p className="error" id={`${id}-error`}>
+          {wrong.why}
+        </p>
+      ) : null}
       {hint ? (
         <p className="hint" id={`${id}-hint`}>
           {hint}

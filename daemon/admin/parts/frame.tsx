@@ -25,6 +25,8 @@ export interface Frame {
   formToken: string | null;
   nowMs: number;
   offers: Offers;
+  /** The field of the page's form that was refused: it has the focus. */
+  wrong?: { field: string; why: string } | undefined;
 }
 
 export const FrameContext = createContext<Frame | null>(null);
