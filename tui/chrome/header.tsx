@@ -1,4 +1,5 @@
 /** The first line: the daemon, the current view, and the state of the connection. */
+import { matchShown } from '../../console/columns/access.js';
 import { shortId } from '../../console/columns/cell-text.js';
 import { duration } from '../../daemon/api/formats.js';
 import { clockTime } from '../parts/figures.js';
@@ -99,7 +100,8 @@ function nameOfView(state: State, view: View): string {
   if (view.screen === 'project') return projectName(state, view.id) ?? view.id.slice(0, 8);
   const { operators, trusts } = state.access;
   if (view.screen === 'operator') return operators?.find(({ id }) => id === view.id)?.name ?? view.id.slice(0, 8);
-  if (view.screen === 'trust') return trusts?.find(({ id }) => id === view.id)?.name ?? view.id.slice(0, 8);
+  const trust = view.screen === 'trust' && trusts?.find(({ id }) => id === view.id);
+  if (trust) return matchShown(trust.match);
   const token = state.token?.token;
   return token?.id === view.id ? nameOf(token) : view.id.slice(0, 8);
 }

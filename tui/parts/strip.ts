@@ -131,7 +131,23 @@ export function wrapped(words: string, columns: number): string[] {
   for (const word of words.split(' ')) {
     const last = lines.at(-1);
     if (last !== undefined && text(`${last} ${word}`).width <= columns) lines[lines.length - 1] = `${last} ${word}`;
-    else lines.push(word);
+    else lines.push(...broken(word, columns));
   }
   return lines;
+}
+
+/** A word in parts of the width, such as a URL that is longer than a line. */
+function broken(word: string, columns: number): string[] {
+  const parts = [''];
+  let width = 0;
+  for (const char of word) {
+    const own = text(char).width;
+    if (width > 0 && width + own > columns) {
+      parts.push('');
+      width = 0;
+    }
+    parts[parts.length - 1] += char;
+    width += own;
+  }
+  return parts;
 }

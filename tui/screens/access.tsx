@@ -1,8 +1,14 @@
 /** The screens of operators and trusts: their lists, and the details of one. */
-import { ceilingsShown, OPERATOR_COLUMNS, ROLE_TITLES, TRUST_COLUMNS } from '../../console/columns/access.js';
+import {
+  ceilingsShown,
+  matchShown,
+  OPERATOR_COLUMNS,
+  ROLE_TITLES,
+  TRUST_COLUMNS,
+} from '../../console/columns/access.js';
 import { type Column, isShownBy, shortTitleOf, widthsOf } from '../../console/columns/column.js';
 import { allowShown, budgetShown, limitsShown } from '../../console/columns/policies.js';
-import type { WireTrust } from '../../daemon/api/contract.js';
+import type { WireOperator, WireTrust } from '../../daemon/api/contract.js';
 import { counted, exact, relativeTime } from '../../daemon/api/formats.js';
 import { keyOf } from '../keys/press.js';
 import { cellStrip, stateMark } from '../parts/cells.js';
@@ -15,7 +21,7 @@ import { DETAILS, operator, trust } from '../state/access.js';
 import { detailColumns } from '../state/record-rows.js';
 import { areaOf, listRows } from '../state/rows.js';
 import { projectsShown } from '../state/self.js';
-import { type AccessList, type AccessState, daemonNow, type State } from '../state/state.js';
+import { type AccessList, daemonNow, type State } from '../state/state.js';
 import type { Window } from '../state/window.js';
 import { loadingText } from './tokens.js';
 
@@ -53,30 +59,31 @@ function time(state: State, at: string | null): Strip {
   return strip(dateTime(at), text(`  ${relativeTime(at, daemonNow(state))}`, 'faint'));
 }
 
-interface Kind<L extends AccessList> {
-  list: L;
-  columns: (state: State) => readonly ListColumn<ItemOf<L>>[];
+interface Kind<T extends WireOperator | WireTrust> {
+  list: AccessList;
+  window: (state: State) => Window<T>;
+  columns: (state: State) => readonly ListColumn<T>[];
   /** The action that shows the other list, whose name stands in the title too. */
   other: readonly [action: string, words: AccessList];
   emptyLines: (state: State) => (string | Strip)[];
-  target: (state: State) => ItemOf<L> | undefined;
+  target: (state: State) => T | undefined;
+  titleOf: (item: T) => string;
   /** What is between the state and the dates of one. */
-  facts: (state: State, item: ItemOf<L>) => readonly Fact[];
+  facts: (state: State, item: T) => readonly Fact[];
 }
 
-type ItemOf<L extends AccessList> = NonNullable<AccessState[L]>[number];
-
 /** The screens of a list, and of one of its items. */
-function screensOf<L extends AccessList>({ list, columns, other, emptyLines, target, facts }: Kind<L>) {
+function screensOf<T extends WireOperator | WireTrust>(kind: Kind<T>) {
+  const { list, other, target } = kind;
   const [action, words] = other;
   const title = `${list.charAt(0).toUpperCase()}${list.slice(1)}`;
   const ListScreen = ({ state }: { state: State }) => (
     <List
-      window={state.access.windows[list]}
+      window={kind.window(state)}
       title={strip(text(title, 'title'), text(' · ', 'faint'), key(keyOf(state, action)), text(` ${words}`, 'faint'))}
-      columns={columns(state)}
+      columns={kind.columns(state)}
       rows={listRows(state)}
-      emptyLines={emptyLines(state)}
+      emptyLines={kind.emptyLines(state)}
       wait={loadingText(state)}
     />
   );
@@ -86,14 +93,14 @@ function screensOf<L extends AccessList>({ list, columns, other, emptyLines, tar
       return <EmptyPane says={state.access[list] ? `This ${DETAILS[list]} does not exist.` : loadingText(state)} />;
     const all: Fact[] = [
       ['state', strip(stateMark(it.is_active ? 'active' : 'inactive'))],
-      ...facts(state, it),
+      ...kind.facts(state, it),
       ['created', time(state, it.created_at)],
       ['changed', time(state, it.updated_at)],
       ['id', it.id],
     ];
     return (
       <ScrolledPane
-        title={strip(text(it.name, 'title'))}
+        title={strip(text(kind.titleOf(it), 'title'))}
         lines={factLines(all, detailColumns(state))}
         top={state.access.top}
         rows={areaOf(state).rows}
@@ -110,8 +117,9 @@ function atMost({ max_active: active, per_hour: hourly }: WireTrust): string {
   return parts.length === 0 ? 'any number of tokens' : parts.join(', ');
 }
 
-export const [OperatorsScreen, OperatorScreen] = screensOf({
+export const [OperatorsScreen, OperatorScreen] = screensOf<WireOperator>({
   list: 'operators',
+  window: ({ access }) => access.windows.operators,
   columns: (state) =>
     columnsOf(state, OPERATOR_COLUMNS, { projects: ({ projects }) => strip(projectsShown(state, projects)) }),
   other: ['access.trusts', 'trusts'],
@@ -120,6 +128,7 @@ export const [OperatorsScreen, OperatorScreen] = screensOf({
     strip(key(keyOf(state, 'access.new-operator')), ' creates one, with a role and a secret of its own.'),
   ],
   target: operator,
+  titleOf: ({ name }) => name,
   facts: (state, it) => [
     ['role', ROLE_TITLES[it.role]],
     ['projects', projectsShown(state, it.projects)],
@@ -130,8 +139,9 @@ export const [OperatorsScreen, OperatorScreen] = screensOf({
   ],
 });
 
-export const [TrustsScreen, TrustScreen] = screensOf({
+export const [TrustsScreen, TrustScreen] = screensOf<WireTrust>({
   list: 'trusts',
+  window: ({ access }) => access.windows.trusts,
   columns: (state) => columnsOf(state, TRUST_COLUMNS),
   other: ['access.operators', 'operators'],
   emptyLines: () => [
@@ -139,12 +149,15 @@ export const [TrustsScreen, TrustScreen] = screensOf({
     'With one, jobs and pods exchange their JWTs for tokens. See `llmp trust create`.',
   ],
   target: trust,
+  titleOf: ({ match }) => matchShown(match),
   facts: (_, it) => [
     ['issuer', it.issuer],
     ['audience', it.audience],
     ...Object.entries(it.match).map(([claim, value], at): Fact => [at === 0 ? 'match' : '', `${claim}=${value}`]),
     ['keys', it.jwks_file === null ? 'published by the issuer' : `file ${it.jwks_file}`],
-    ['project', strip(it.project_name, text(`  ${it.project_id}`, 'faint'))],
+    ['project', it.project_name],
+    ['', strip(text(it.project_id, 'faint'))],
+    ['tokens', it.name],
     ['lifetime', counted(it.duration_minutes, 'minute')],
     ['cap', it.max_requests === 0 ? 'unlimited requests' : counted(it.max_requests, 'request')],
     ['at most', atMost(it)],

@@ -15,7 +15,7 @@ import { Drawing } from '../parts/drawing.js';
 import { selected } from '../parts/list.js';
 import { EDGES, EmptyPane, Pane } from '../parts/pane.js';
 import { stateMark } from '../parts/cells.js';
-import { between, fitted, joined, type Piece, strip, type Strip, text, widthOf, wrapped } from '../parts/strip.js';
+import { between, cut, fitted, joined, type Piece, strip, type Strip, text, widthOf, wrapped } from '../parts/strip.js';
 import { costs, problems, selectionIn, worst } from '../state/overview.js';
 import { projectName } from '../state/projects.js';
 import { areaOf } from '../state/rows.js';
@@ -79,7 +79,7 @@ function Traffic({ state, status, columns, rows }: TrafficProps) {
   const [health, tokens, traffic, worst, cost, hours, expiring] = [
     healthSection(state, status),
     tokensSection(state, status),
-    trafficSection(state, status, isNarrow),
+    trafficSection(state, status, isNarrow ? costliest(state, columns - EDGES - 4) : null),
     worstSection(state),
     costSection(state),
     hoursSection(state),
@@ -186,11 +186,14 @@ function problemLines(all: readonly Problem[], columns: number, each: number): S
   }
   return all.flatMap((problem) => {
     const [subject = [], why = [], extent = [], remedy = []] = PROBLEM_COLUMNS.map((column) => column.show(problem));
-    const first = strip(signOf(problem), subject, '  ', why);
+    // A long name must not push the cause out.
+    const first = strip(signOf(problem), cut(subject, columns - SIGN_AND_GAP - widthOf(why)), '  ', why);
     const hasRoom = widthOf(first) + 2 + widthOf(extent) <= columns;
     return [hasRoom ? between(first, extent, columns) : first, strip('  ', remedy)];
   });
 }
+
+const SIGN_AND_GAP = 4;
 
 const PROBLEM_COLUMNS: readonly ListColumn<Problem>[] = [
   {
@@ -322,11 +325,11 @@ function tokensSection(state: State, { tokens, projects }: WireStatus): Section 
   };
 }
 
-/** @param hasCost whether the title says what costs most, because the section of costs may not fit. */
-function trafficSection(state: State, { requests }: WireStatus, hasCost: boolean): Section {
+/** @param cost for the title: what costs most, if the section of costs may not fit. */
+function trafficSection(state: State, { requests }: WireStatus, cost: string | null): Section {
   const { lastHour } = state.overview;
   return {
-    title: `Traffic, last hour${hasCost ? costliest(state) : ''}`,
+    title: cost ?? TRAFFIC_TITLE,
     minRows: 2,
     maxRows: 12,
     rank: 1,
@@ -426,14 +429,28 @@ function scrolled<T extends object>(
   };
 }
 
-/** Such as ` · cost, 7 days $12.35: web $8.21, gpt-5 $6.50`; nothing without costs. */
-function costliest(state: State): string {
+const TRAFFIC_TITLE = 'Traffic, last hour';
+
+/** Such as `Traffic · cost, 7 days $12.35: web $8.21, gpt-5 $6.50`; null without costs. Names are cut, not figures. */
+function costliest(state: State, columns: number): string | null {
   const all = costs(state);
   const [first] = all;
-  if (!first) return '';
-  const model = first.model && `, ${first.model.name ?? 'no model'} ${costShown(first.model)}`;
-  return ` · cost, 7 days ${costShown(sumOfCosts(all))}: ${projectLabel(first)} ${costShown(first)}${model ?? ''}`;
+  if (!first) return null;
+  const { model } = first;
+  const title = (project: string, name: string) =>
+    `Traffic · cost, 7 days ${costShown(sumOfCosts(all))}: ${project} ${costShown(first)}${model === null ? '' : `, ${name} ${costShown(model)}`}`;
+  const room = columns - text(title('', '')).width;
+  const project = cutText(projectLabel(first), Math.max(MIN_NAME, room - MIN_NAME));
+  return title(project, cutText(model?.name ?? 'no model', Math.max(MIN_NAME, room - text(project).width)));
 }
+
+/** Columns for the name of a project or model in a title. */
+const MIN_NAME = 6;
+
+const cutText = (words: string, columns: number): string =>
+  cut(strip(words), columns)
+    .map((piece) => piece.text)
+    .join('');
 
 const projectLabel = ({ name, id }: ProjectCost) => name ?? shortId(id);
 
