@@ -134,7 +134,7 @@ export async function changed(
 /** The field of a form that an error is about. The messages of the API begin with the name of its field, which is mostly that of the form's too. */
 function fieldOf(error: ApiError): string | null {
   if (error instanceof InvalidField) return error.field;
-  const [name = null] = /^[\w-]+(?= must )/.exec(error.message) ?? [];
+  const [name = null] = /^[\w-]+(?= (?:must|needs) )/.exec(error.message) ?? [];
   return name !== null && Object.hasOwn(FORM_FIELDS, name) ? (FORM_FIELDS[name] ?? null) : name;
 }
 

@@ -3,7 +3,7 @@ import { expect } from 'chai';
 import type { WireOperator, WireProject, WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
 import { auditOf, bodyOf, lastAuditOf } from '../support/management.js';
-import { adminForEachTest, TestBrowser } from './test-browser.js';
+import { adminForEachTest, TestBrowser, wrongField } from './test-browser.js';
 
 const SECRET = /sk-op-[0-9A-Za-z]{49}/;
 const idIn = (to: string | null) => /[0-9a-f-]{36}/.exec(to ?? '')![0];
@@ -81,17 +81,26 @@ describe('operators in the Admin UI', () => {
   });
 
   it('are not created from a form in which something is missing', async () => {
-    for (const [fields, says] of [
-      [{ role: 'viewer', extent: 'some' }, 'Select at least one project.'],
-      [{ role: 'viewer', extent: '' }, 'Choose the projects.'],
-      [{ role: 'owner', extent: 'all' }, 'Choose a role.'],
-      [{ role: 'issuer', extent: 'all', hours: '0' }, 'Lifetime, hours must be a whole number from 1 to 8760.'],
-      [{ role: 'issuer', extent: 'all', expires: 'soon' }, 'The expiry must be a date.'],
-      [{ role: 'issuer', extent: 'all', budget_usd: 'much' }, 'Budget, USD: US dollars'],
+    for (const [fields, says, field] of [
+      [{ role: 'viewer', extent: 'some' }, 'Select at least one project.', 'extent'],
+      [{ role: 'viewer', extent: '' }, 'Choose the projects.', 'extent'],
+      [{ role: 'owner', extent: 'all' }, 'Choose a role.', 'role'],
+      [
+        { role: 'issuer', extent: 'all', hours: '0' },
+        'Lifetime, hours must be a whole number from 1 to 8760.',
+        'hours',
+      ],
+      [{ role: 'issuer', extent: 'all', expires: 'soon' }, 'The expiry must be a date.', 'expires'],
+      [{ role: 'issuer', extent: 'all', budget_usd: 'much' }, 'Budget, USD: US dollars', 'budget_usd'],
+      [{ role: 'viewer', extent: 'all', name: ' ' }, 'Name must be 1 to 100 characters', 'name'],
+      [{ role: 'viewer', extent: 'all', reason: 'x'.repeat(2000) }, 'The reason must be', 'reason'],
     ] as const) {
       const seen = await browser.post('operators/new', { name: 'ana', ...fields });
       expect(seen.status).to.equal(400);
       expect(plain(seen.html)).to.include(says);
+      const [wrong, message] = wrongField(seen.html);
+      expect(wrong).to.equal(field);
+      expect(message).to.include(says);
     }
     expect((await daemon.manage('GET', '/manage/operators')).body).to.deep.equal([]);
   });

@@ -88,6 +88,8 @@ describe('what was spent, in the Admin UI', () => {
       .to.contain('$25 a month, soft.')
       .and.to.match(/\$21\.00\+ of \$25 this month \(84%\), \$[0-4]\.\d+ left/)
       .and.to.contain('aria-label="84 % spent"')
+      .and.to.contain('<dt>Allows</dt><dd>everything</dd>')
+      .and.to.contain('<dt>Limits</dt><dd>unlimited</dd>')
       .and.to.contain('At the limit, new requests are refused with 402 until the next month (UTC)')
       .and.to.match(/404 model tokens this month,(?: \$[\d.]+ reserved,)? 1 request of unknown cost/);
     expect((await browser.get(`projects/${web.id}`)).html).to.match(/\$21\.00\+ and 404 model tokens since \d{4}/);
@@ -97,6 +99,8 @@ describe('what was spent, in the Admin UI', () => {
     const { html } = await browser.get(`tokens/${intern.id}`);
     expect(html).to.contain(`href="/admin/tokens/${intern.id}/budget"`);
     const form = (await browser.get(`tokens/${intern.id}/budget`)).html;
+    // Then 20 can be typed at once.
+    expect(form).to.match(/<input(?=[^>]* autofocus="")[^>]* name="budget_usd"/);
     const version = `"${/name="version" value="&quot;([^"]+)&quot;"/.exec(form)![1]!}"`;
     const fields = { version, budget_usd: '20', budget_tokens: '', budget_period: 'month', budget_mode: 'soft' };
     const done = await browser.follow(browser.post(`tokens/${intern.id}/budget`, fields));

@@ -138,6 +138,14 @@ export class TestBrowser {
   }
 }
 
+/** The field of a form that is marked as wrong and has the focus, and the message next to it. */
+export function wrongField(html: string): [name: string | undefined, message: string | undefined] {
+  const [, field] =
+    /<(?:input|select|textarea)(?=[^>]* aria-invalid="true")(?=[^>]* autofocus="")[^>]* name="([^"]*)"/.exec(html) ??
+    [];
+  return [field, new RegExp(`<p class="error" id="field-${field}-error">([^<]*)<`).exec(html)?.[1]];
+}
+
 /** A browser in which an operator has logged in. */
 export async function loggedIn(url: string, options?: TestBrowserOptions): Promise<TestBrowser> {
   const browser = new TestBrowser(url, options);

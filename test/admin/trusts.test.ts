@@ -2,7 +2,7 @@
 import { expect } from 'chai';
 import type { WireTrust } from '../../daemon/api/contract.js';
 import { bodyOf, lastAuditOf } from '../support/management.js';
-import { adminForEachTest } from './test-browser.js';
+import { adminForEachTest, wrongField } from './test-browser.js';
 
 describe('trusts in the Admin UI', () => {
   const { daemon, browser } = adminForEachTest();
@@ -68,16 +68,21 @@ describe('trusts in the Admin UI', () => {
       project_id: project.id,
       duration_minutes: '30',
     };
-    for (const [wrong, says] of [
-      [{ match: 'repository' }, 'Write each claim as name=value: repository.'],
-      [{ match: 'a=1\na=2' }, 'The claim a is there twice.'],
-      [{ match: 'ref=refs/heads/main' }, 'identif'],
-      [{ duration_minutes: '0' }, 'Lifetime of the tokens, minutes must be a whole number from 1 to'],
-      [{ issuer: 'http://issuer.example.com' }, 'https'],
+    for (const [wrong, says, field] of [
+      [{ match: 'repository' }, 'Write each claim as name=value: repository.', 'match'],
+      [{ match: 'a=1\na=2' }, 'The claim a is there twice.', 'match'],
+      [{ match: 'ref=refs/heads/main' }, 'identif', 'match'],
+      [
+        { duration_minutes: '0' },
+        'Lifetime of the tokens, minutes must be a whole number from 1 to',
+        'duration_minutes',
+      ],
+      [{ issuer: 'http://issuer.example.com' }, 'https', 'issuer'],
     ] as const) {
       const seen = await browser.post('trusts/new', { ...right, ...wrong });
       expect(seen.status, says).to.equal(400);
       expect(/role="alert">([^<]*)</.exec(seen.html)![1]).to.include(says);
+      expect(wrongField(seen.html)[0], says).to.equal(field);
       expect(seen.html).to.include('value="llmp"');
     }
     expect(await trusts()).to.deep.equal([]);

@@ -138,16 +138,18 @@ export function wrapped(words: string, columns: number): string[] {
 
 /** A word in parts of the width, such as a URL that is longer than a line. */
 function broken(word: string, columns: number): string[] {
-  const parts = [''];
+  const parts: string[] = [];
+  let part = '';
   let width = 0;
   for (const char of word) {
     const own = text(char).width;
     if (width > 0 && width + own > columns) {
-      parts.push('');
+      parts.push(part);
+      part = '';
       width = 0;
     }
-    parts[parts.length - 1] += char;
+    part += char;
     width += own;
   }
-  return parts;
+  return [...parts, part];
 }

@@ -431,21 +431,29 @@ function scrolled<T extends object>(
 
 const TRAFFIC_TITLE = 'Traffic, last hour';
 
-/** Such as `Traffic · cost, 7 days $12.35: web $8.21, gpt-5 $6.50`; null without costs. Names are cut, not figures. */
+/** Such as `Traffic · cost, 7 days $12.35: web $8.21, gpt-5 $6.50`; null without costs. Names are cut, not figures; the sum gives way first. */
 function costliest(state: State, columns: number): string | null {
   const all = costs(state);
   const [first] = all;
   if (!first) return null;
   const { model } = first;
-  const title = (project: string, name: string) =>
-    `Traffic · cost, 7 days ${costShown(sumOfCosts(all))}: ${project} ${costShown(first)}${model === null ? '' : `, ${name} ${costShown(model)}`}`;
-  const room = columns - text(title('', '')).width;
-  const project = cutText(projectLabel(first), Math.max(MIN_NAME, room - MIN_NAME));
-  return title(project, cutText(model?.name ?? 'no model', Math.max(MIN_NAME, room - text(project).width)));
+  const sum = ` ${costShown(sumOfCosts(all))}`;
+  const title = (project: string, name: string, total = sum) =>
+    `Traffic · cost, 7 days${total}: ${project} ${costShown(first)}${model === null ? '' : `, ${name} ${costShown(model)}`}`;
+  const roomBeside = (total: string) => columns - text(title('', '', total)).width;
+  const total = roomBeside(sum) < MIN_NAMES ? '' : sum;
+  const room = roomBeside(total);
+  const [project, name] = [projectLabel(first), model?.name ?? 'no model'];
+  const half = Math.floor(room / 2);
+  return title(
+    cutText(project, Math.max(half, room - text(name).width)),
+    cutText(name, Math.max(half, room - text(project).width)),
+    total,
+  );
 }
 
-/** Columns for the name of a project or model in a title. */
-const MIN_NAME = 6;
+/** Columns for the names of a project and a model in a title. */
+const MIN_NAMES = 16;
 
 const cutText = (words: string, columns: number): string =>
   cut(strip(words), columns)

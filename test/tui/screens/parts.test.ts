@@ -5,7 +5,7 @@ import { bar, columnChart } from '../../../tui/parts/charts.js';
 import { rate } from '../../../daemon/api/formats.js';
 import { count, milliseconds } from '../../../tui/parts/figures.js';
 import { withFound } from '../../../tui/parts/found.js';
-import { between, cut, fitted, over, slice, strip, type Strip, widthOf } from '../../../tui/parts/strip.js';
+import { between, cut, fitted, over, slice, strip, type Strip, widthOf, wrapped } from '../../../tui/parts/strip.js';
 import { HOSTILE } from './scenes.js';
 
 const said = (line: Strip) => line.map((piece) => piece.text).join('');
@@ -16,6 +16,17 @@ describe('strip', () => {
     expect(said(cut(strip('漢字漢字'), 6))).to.equal('漢字 …');
     expect(said(cut(strip('abc'), 3))).to.equal('abc');
     expect(said(cut(strip('abc'), 0))).to.equal('');
+  });
+
+  it('goes on in the next line, a long word too', () => {
+    for (const [words, lines] of [
+      ['one two three', ['one two', 'three']],
+      ['https://a.example/path x', ['https://', 'a.exampl', 'e/path x']],
+      ['a 漢字漢字漢字', ['a', '漢字漢字', '漢字']],
+      ['', ['']],
+    ] as const) {
+      expect(wrapped(words, 8)).to.deep.equal(lines);
+    }
   });
 
   it('has the exact width with any content', () => {

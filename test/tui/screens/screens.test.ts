@@ -28,7 +28,20 @@ const INCIDENTS = [
   }),
 ];
 
+const LONG = 'internal-tools/finance/quarterly-report-generator-with-a-long-name';
+
 describe('overview screen', () => {
+  it('cuts long names on a narrow screen, but neither causes nor figures', () => {
+    const model = 'ft:gpt-4o-2024-08-06:acme-corp::AbC123xyz';
+    const line = usageLine(0, 9, { model, cost_usd: '22.81', project_id: 'long', project_name: LONG });
+    const incidents = [incident({ project_name: LONG })];
+    for (const columns of [60, 80]) {
+      const text = screenText(scene({ tab: 'overview', columns, rows: 24, costs: [line], incidents }).state);
+      expect(text).to.match(/project internal-tools\S*… {2}key refused/);
+      expect(text).to.match(/cost, 7 days(?: \$22\.81)?: \S+… \$22\.81, \S+… \$22\.81 /);
+    }
+  });
+
   it('shows the health of the daemon', () => {
     const text = screenText(scene({ tab: 'overview', columns: 120, rows: 40 }).state);
     expect(text).to.contain('● ready  llmp 0.1.0, up 52h');
