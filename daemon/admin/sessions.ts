@@ -69,7 +69,7 @@ const SESSION_PURPOSE = 'session';
 
 /**
  * The `__Secure-` prefix makes browsers reject the cookie from pages without TLS. On localhost, some browsers would reject it always. `__Host-`
- * requires the path `/`, which ADMIN_UI_PATH never is: the proxy, and whatever else is behind the same host name, would get the cookie, too, and
+ * requires the path `/`, which ADMIN_UI_PATH never is: the proxy and all other services of the same host name would get the cookie, too, and
  * two Admin UIs of a host would overwrite each other's. What `__Host-` would add is little: a page of a sibling domain can set a cookie here, but
  * only one that was sealed for this host name can be opened, so at most that of another user of this daemon, whom all pages name.
  */
