@@ -134,11 +134,7 @@ export class Operators {
   /** @returns one record for each token. */
   async #revokeTokensOf({ id, name }: Operator, tx: ChangeTransaction, caller: Caller): Promise<DoneRecord[]> {
     const now = this.#clock.now();
-    const tokens = await tx.access.lockActiveTokensOf(actorOfOperator(name), now);
-    await tx.access.revokeTokens(
-      tokens.map((token) => token.id),
-      revocationBy(caller, now),
-    );
+    const tokens = await tx.access.revokeTokensOf(actorOfOperator(name), now, revocationBy(caller, now));
     return tokens.map(({ id: tokenId, projectId, obfuscated }) => ({
       audit: {
         action: 'token.revoke',

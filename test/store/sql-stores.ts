@@ -1138,12 +1138,26 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       const projectId = randomUUID();
       await change((tx) => tx.record(record({ action: 'token.revoke', projectId }, { reason: 'Schlüssel verloren' })));
       await change((tx) => tx.record(record({ action: 'project.update', projectId }, { actor: 'tui' }, NOW + 1)));
+      const revoked = { action: 'token.revoke', projectId } as const;
+      const lost = { actor: 'operator:ci-1', reason: '𠮷野のключ' } as const;
+      await change((tx) =>
+        tx.recordAll([
+          { record: record(revoked, lost, NOW + 2) },
+          { record: record(revoked, { actor: 'operator:ci1' }, NOW + 3) },
+          { record: record(revoked, { actor: 'operator:CI1' }, NOW + 4) },
+        ]),
+      );
       const found = async (filter: AuditFilter) =>
         (await records.auditRecords({ projectId, ...filter }, { limit: 10, after: null })).rows.map(
           ({ timeMs }) => timeMs - NOW,
         );
       for (const [filter, times] of [
-        [{}, [1, 0]],
+        [{}, [4, 3, 2, 1, 0]],
+        [{ text: projectId }, [4, 3, 2, 1, 0]],
+        [{ text: `revoke ${projectId.slice(0, 20).toUpperCase()}` }, [4, 3, 2, 0]],
+        [{ text: '𠮷野のкл' }, [2]],
+        [{ actor: 'operator:ci-1' }, [2]],
+        [{ actor: 'operator:CI1' }, [4]],
         [{ action: 'project.update' }, [1]],
         [{ actor: 'cli', outcome: 'success' }, [0]],
         [{ outcome: 'denied' }, []],

@@ -80,6 +80,8 @@ export interface AccessStore {
   noteUse(operatorId: string, nowMs: number): Promise<void>;
 }
 
+export type RevokedToken = Pick<Token, 'id' | 'projectId' | 'obfuscated'>;
+
 /** The part of a management change that concerns operators and sessions. */
 export interface AccessChanges {
   /** Reads the operator and locks it until the end of the transaction: it can neither be changed nor issue tokens. */
@@ -100,8 +102,6 @@ export interface AccessChanges {
   deleteSessionsExpiredBefore(timeMs: number): Promise<void>;
   /** Number of tokens of an issuer that are neither revoked nor expired. */
   countActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<number>;
-  /** Revokes tokens that are locked. */
-  revokeTokens(ids: readonly string[], revocation: Revocation): Promise<void>;
-  /** These tokens, which are locked until the end of the transaction. */
-  lockActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<Pick<Token, 'id' | 'projectId' | 'obfuscated'>[]>;
+  /** Revokes these tokens. The issuer must be locked. */
+  revokeTokensOf(issuedBy: AuditActor, nowMs: number, revocation: Revocation): Promise<RevokedToken[]>;
 }

@@ -7,22 +7,14 @@ import type {
   NewSession,
   Operator,
   PageRequest,
+  RevokedToken,
   Session,
   SessionRow,
 } from '../../core/ports.js';
-import type { Revocation, Token } from '../../core/token.js';
+import type { Revocation } from '../../core/token.js';
 import type { Database, Reader, SqlTransaction } from './database.js';
 import { Conditions, pageOf } from './lists.js';
-import {
-  OPERATOR,
-  type OperatorColumns,
-  OPERATORS,
-  SESSION,
-  type SessionColumns,
-  SESSIONS,
-  TOKEN,
-  type TokenColumns,
-} from './tables.js';
+import { OPERATOR, type OperatorColumns, OPERATORS, SESSION, type SessionColumns, SESSIONS } from './tables.js';
 
 /** How exactly the last use of an operator is known: it is written at most this often. */
 const USE_RESOLUTION_MS = 60_000;
@@ -144,31 +136,23 @@ export class SqlAccessChanges implements AccessChanges {
     return counted?.total ?? 0;
   }
 
-  async revokeTokens(ids: readonly string[], { revokedAtMs, revokedBy, revokeReason }: Revocation): Promise<void> {
-    for (let from = 0; from < ids.length; from += MAX_IDS) {
-      const some = Object.fromEntries(ids.slice(from, from + MAX_IDS).map((id, i) => [`id_${i}`, id]));
-      const names = Object.keys(some).map((name) => `$${name}`);
-      await this.#tx.execute(
-        `UPDATE tokens SET is_active = $isActive, revoked_at = $revokedAtMs, revoked_by = $revokedBy, revoke_reason = $revokeReason
-         WHERE id IN (${names.join(', ')})`,
-        { ...some, isActive: false, revokedAtMs, revokedBy, revokeReason },
-        'long',
-      );
-    }
-  }
-
-  async lockActiveTokensOf(issuedBy: AuditActor, nowMs: number): Promise<Token[]> {
-    const rows = await this.#tx.select<TokenColumns>(
-      `SELECT ${TOKEN.list} FROM tokens t WHERE ${ACTIVE_OF_ISSUER} ORDER BY t.id ${this.#tx.dialect.forUpdate}`,
-      { issuedBy, isActive: true, nowMs },
+  async revokeTokensOf(issuedBy: AuditActor, nowMs: number, revocation: Revocation): Promise<RevokedToken[]> {
+    const bind = { issuedBy, isActive: true, nowMs };
+    const tokens = await this.#tx.select<{ id: string; project_id: string; obfuscated: string }>(
+      `SELECT t.id, t.project_id, t.obfuscated FROM tokens t WHERE ${ACTIVE_OF_ISSUER} ORDER BY t.id ${this.#tx.dialect.forUpdate}`,
+      bind,
       'long',
     );
-    return rows.map(TOKEN.of);
+    // As long as the issuer is locked, there are no others.
+    await this.#tx.execute(
+      `UPDATE tokens AS t SET is_active = $isRevoked, revoked_at = $revokedAtMs, revoked_by = $revokedBy, revoke_reason = $revokeReason
+       WHERE ${ACTIVE_OF_ISSUER}`,
+      { ...bind, isRevoked: false, ...revocation },
+      'long',
+    );
+    return tokens.map(({ id, project_id: projectId, obfuscated }) => ({ id, projectId, obfuscated }));
   }
 }
-
-/** So that statements stay short. */
-const MAX_IDS = 500;
 
 const ACTIVE_OF_ISSUER = 't.issued_by = $issuedBy AND t.is_active = $isActive AND t.expires_at > $nowMs';
 

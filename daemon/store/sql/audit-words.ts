@@ -10,7 +10,9 @@
  * On other databases, a table maps the words of the texts to the sequence numbers of records.
  */
 import type { AuditFilter, CommittedRecord } from '../../core/ports.js';
+import { number, text } from './columns.js';
 import type { Bind, SqlTransaction } from './database.js';
+import { insertRows } from './json-rows.js';
 
 const ROWIDS_PER_MS = 2 ** 20;
 
@@ -18,22 +20,25 @@ const ROWIDS_PER_MS = 2 ** 20;
 const ROWID_OF_RECORD = `recorded_at * ${ROWIDS_PER_MS} + seq % ${ROWIDS_PER_MS}`;
 const firstRowidAt = (time: string) => `CAST(${time} AS INTEGER) * ${ROWIDS_PER_MS}`;
 
-export async function insertWords(tx: SqlTransaction, record: CommittedRecord): Promise<void> {
-  if (tx.dialect.name !== 'sqlite') {
-    await insertRows(tx, [record]);
-    return;
-  }
+/** Adds the words of records that the table `audit` has already. */
+export async function insertWords(tx: SqlTransaction, records: readonly CommittedRecord[]): Promise<void> {
+  if (tx.dialect.name !== 'sqlite') return insertRows(tx, 'audit_words', [word, seq], records.flatMap(wordRowsOf));
+  const rows = records.map((record) => {
+    const words = new Set(wordsIn(textOf(record)));
+    return [record.seq, [...tagsOf(record), ...words].join(' ')];
+  });
   await tx.execute(
-    `INSERT INTO audit_words (rowid, words) SELECT ${ROWID_OF_RECORD}, $words FROM audit WHERE id = $id`,
-    { id: record.id, words: [...tagsOf(record), ...new Set(wordsIn(textOf(record)))].join(' ') },
+    `INSERT INTO audit_words (rowid, words) SELECT ${ROWID_OF_RECORD}, w.value ->> 1
+     FROM json_each($rows) w CROSS JOIN audit ON seq = w.value ->> 0`,
+    { rows: JSON.stringify(rows) },
   );
 }
 
-/** The same for several records. */
-export async function insertWordsOf(tx: SqlTransaction, records: readonly CommittedRecord[]): Promise<void> {
-  if (tx.dialect.name === 'sqlite') for (const record of records) await insertWords(tx, record);
-  else await insertRows(tx, records);
-}
+const word = text('word');
+const seq = number('seq');
+
+const wordRowsOf = (record: CommittedRecord) =>
+  Array.from(new Set(wordsIn(textOf(record)).map(beginningOf)), (word) => ({ word, seq: record.seq }));
 
 // Length of the column.
 const MAX_WORD_LENGTH = 64;
@@ -41,29 +46,9 @@ const MAX_WORD_LENGTH = 64;
 /** What is stored of a word. Not half of a character, which no database stores. */
 const beginningOf = (word: string): string => word.slice(0, MAX_WORD_LENGTH).replace(/[\ud800-\udbff]$/, '');
 
-/** The rows of a record in the table of other databases than SQLite. */
-export const wordRowsOf = (record: CommittedRecord): { word: string; seq: number }[] =>
-  Array.from(new Set(wordsIn(textOf(record)).map(beginningOf)), (word) => ({
-    word,
-    seq: record.seq,
-  }));
-
-async function insertRows(tx: SqlTransaction, records: readonly CommittedRecord[]): Promise<void> {
-  const bind: Bind = {};
-  const rows = records.flatMap((record, n) => {
-    bind[`seq_${n}`] = record.seq;
-    return wordRowsOf(record).map(({ word }, i) => {
-      bind[`word_${n}_${i}`] = word;
-      return `($word_${n}_${i}, $seq_${n})`;
-    });
-  });
-  if (rows.length === 0) return;
-  await tx.execute(`INSERT INTO audit_words (word, seq) VALUES ${rows.join(', ')}`, bind);
-}
-
 /** Without a full-text index: conditions that each word of the text is the beginning of a word in record `a`. */
 export function wordConditions(text: string): [string, Bind][] {
-  return wordsIn(text).map((word, i) => {
+  return searchedIn(text).map((word, i) => {
     const first = beginningOf(word);
     return [
       `a.seq IN (SELECT w.seq FROM audit_words w WHERE w.word >= $first_${i} AND w.word < $last_${i})`,
@@ -76,12 +61,19 @@ export function wordConditions(text: string): [string, Bind][] {
 /**
  * Splits a text into words: letters and digits, in lower case. Indexing and searching use the same function. SQLite only splits at
  * spaces, because what it treats as a letter depends on its version.
+ *
+ * A UUID is only its first group: with all five, the IDs of a record would be most of its words, and take most of the time to index it.
  */
 export const wordsIn = (text: string): string[] =>
   text
     .normalize('NFKC')
     .toLowerCase()
+    .replace(/\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '$1')
     .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+
+/** The words to search for. The beginning of a UUID is its first group too, if it contains that. */
+const searchedIn = (text: string): string[] =>
+  wordsIn(text.replace(/\b([0-9a-f]{8})(?:-[0-9a-f]{4}){0,3}-[0-9a-f]{0,12}(?![\w-])/gi, '$1'));
 
 /** The names are those at the time of the record. Records of releases that did not index names are found by the other texts. */
 function textOf(record: CommittedRecord): string {
@@ -107,7 +99,13 @@ type Tagged = Pick<AuditFilter, 'action' | 'actor' | 'outcome' | 'projectId' | '
 
 // Neither a letter nor a digit, so no word contains it. It is not ASCII, so the tokenizer does not split there.
 const TAG_PREFIX = '→';
-const tagOf = (name: string, value: string) => `${TAG_PREFIX}${name}${value.replace(/[^a-z0-9]/g, '')}`;
+
+/** IDs, and words that are known, differ without their other characters. The names of actors, such as `ci1` and `ci-1`, do not. */
+function tagOf(name: string, value: string): string {
+  const written = (other: string) =>
+    name === 'actor' ? `${TAG_PREFIX}${other.charCodeAt(0).toString(16)}${TAG_PREFIX}` : '';
+  return `${TAG_PREFIX}${name}${value.replace(/[^a-z0-9]/g, written)}`;
+}
 
 function tagsOf({
   action,
@@ -129,7 +127,7 @@ export const usesWordIndex = ({ text, action, actor, outcome }: AuditFilter): bo
 export function rowidsOf(filter: AuditFilter, hasPosition: boolean): { sql: string; bind: Bind } {
   const { among, sinceMs, untilMs, text } = filter;
   const projects = among && filter.projectId === undefined ? [anyTag('project', among)] : [];
-  const words = [...projects, ...tagsOf(filter), ...wordsIn(text ?? '').map(prefixQuery)];
+  const words = [...projects, ...tagsOf(filter), ...searchedIn(text ?? '').map(prefixQuery)];
   const bind: Bind = { words: words.join(' AND ') };
   const conditions = ['audit_words MATCH $words'];
   if (sinceMs !== undefined) {

@@ -5,11 +5,11 @@
 import { hash } from 'node:crypto';
 import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
 import { exactNumber } from './numbers.js';
-import { insertWords, wordRowsOf } from './audit-words.js';
-import { type Cell, type Columns, number, text } from './columns.js';
+import { insertWords } from './audit-words.js';
+import type { Cell, Columns } from './columns.js';
 import { indexesOf, removeIndexes, restoreIndexes } from './copied-indexes.js';
 import type { Bind, Database, Reader, SqlTransaction } from './database.js';
-import type { Dialect } from './dialect.js';
+import { type Cells, insertRows, lengthOf, MAX_LENGTH } from './json-rows.js';
 import { namesById } from './names.js';
 import { Table } from './table.js';
 import * as declared from './tables.js';
@@ -31,8 +31,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
 /** These have a row from the beginning, which the copied one replaces. */
 export const SINGLE_ROWS: readonly string[] = [declared.CHANGE_SEQ.name, declared.PRICES_IN_FORCE.name];
 
-/** A row by the names of its columns. */
-export type CopiedRow = Record<string, Cell>;
+export type CopiedRow = Cells;
 
 /** Where a table is copied to, row by row. */
 export type Conversion = (row: CopiedRow) => CopiedRow;
@@ -94,9 +93,6 @@ const FIRST_PAGE = 100;
 const LARGEST_PAGE = 4_000;
 /** For tables with texts of any length. */
 const LARGEST_PAGE_OF_TEXTS = 1_000;
-/** In characters. */
-const PAGE_LENGTH = 1_000_000;
-
 /** What the servers say of a value that does not fit its column. */
 const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JSON)/i;
 
@@ -137,7 +133,7 @@ class Pages {
     if (!last) return rows;
     const length = rows.reduce((sum, row) => sum + lengthOf(row), 0);
     const most = hasLongTexts(this.#table) ? LARGEST_PAGE_OF_TEXTS : LARGEST_PAGE;
-    const fitting = Math.floor((rows.length * PAGE_LENGTH) / length);
+    const fitting = Math.floor((rows.length * MAX_LENGTH) / length);
     this.#rows = Math.max(1, Math.min(most, 4 * this.#rows, fitting));
     this.#next = this.#read(keyOf(this.#table, last));
     this.#next.catch(() => undefined); // Thrown by the next call, unless there is none.
@@ -184,79 +180,6 @@ class Pages {
 const keyOf = ({ key }: CopiedTable, row: CopiedRow): Cell[] => key.map((name) => row[name] ?? null);
 
 const hasLongTexts = ({ columns }: CopiedTable) => Object.values(columns).some(({ type }) => type === 'json');
-
-function lengthOf(row: CopiedRow): number {
-  let length = 0;
-  for (const name in row) {
-    const cell = row[name];
-    length += typeof cell === 'string' ? cell.length : 8;
-  }
-  return length;
-}
-
-// ---- writing
-
-const TYPES_OF_POSTGRES = { text: 'text', json: 'text', number: 'bigint', flag: 'boolean' } as const;
-const MYSQL_TEXT = 'LONGTEXT CHARACTER SET utf8mb4';
-const TYPES_OF_MYSQL = { text: MYSQL_TEXT, json: MYSQL_TEXT, number: 'BIGINT', flag: 'TINYINT' } as const;
-
-/** Inserts rows as one value of JSON, which takes a tenth of the time of a value for each cell. */
-async function insertRows(tx: SqlTransaction, table: CopiedTable, rows: readonly CopiedRow[]): Promise<void> {
-  const columns = Object.values(table.columns);
-  const names = columns.map(({ name }) => name);
-  const { isArray, read, from } = readersOf[tx.dialect.name](columns);
-  const sql = `INSERT INTO ${table.name} (${names.join(', ')}) SELECT ${read.join(', ')} FROM ${from}`;
-  for (const some of portions(rows)) {
-    const json = JSON.stringify(isArray ? some.map((row) => names.map((name) => row[name] ?? null)) : some);
-    await tx.execute(sql, { rows: json }, 'long');
-  }
-}
-
-/** How a statement reads the cells of rows in JSON: an array, or an object with quoted names, because some are words of SQL. */
-const readersOf: Record<Dialect['name'], (columns: readonly Columns[string][]) => RowsInJson> = {
-  sqlite: (columns) => ({
-    isArray: true,
-    read: columns.map((_, at) => `r.value ->> ${at}`),
-    from: 'json_each($rows) AS r',
-  }),
-  postgres: (columns) => ({
-    isArray: false,
-    read: columns.map(({ name }) => `r."${name}"`),
-    from: `json_to_recordset(CAST($rows AS json)) AS r(${columns.map(({ name, type }) => `"${name}" ${TYPES_OF_POSTGRES[type]}`).join(', ')})`,
-  }),
-  mysql: (columns) => ({
-    isArray: true,
-    read: columns.map((_, at) => `r.c${at}`),
-    from: `JSON_TABLE($rows, '$[*]' COLUMNS (${columns
-      .map(({ type }, at) => `c${at} ${TYPES_OF_MYSQL[type]} PATH '$[${at}]' ERROR ON ERROR`)
-      .join(', ')})) AS r`,
-  }),
-};
-
-interface RowsInJson {
-  /** Whether a row is an array. */
-  isArray: boolean;
-  /** An expression for each column. */
-  read: string[];
-  from: string;
-}
-
-/** Parts of about the length of a page, which every server accepts in one statement. */
-function* portions(rows: readonly CopiedRow[]): Generator<CopiedRow[]> {
-  let part: CopiedRow[] = [];
-  let length = 0;
-  for (const row of rows) {
-    const more = lengthOf(row);
-    if (part.length > 0 && length + more > PAGE_LENGTH) {
-      yield part;
-      part = [];
-      length = 0;
-    }
-    part.push(row);
-    length += more;
-  }
-  if (part.length > 0) yield part;
-}
 
 /** @throws {RowRefused} for a text that PostgreSQL cannot store. */
 function refuseNulCharacters(table: CopiedTable, rows: readonly CopiedRow[]): void {
@@ -377,7 +300,7 @@ export async function copyTable(
     await progress
       .set({ ...progress.value, copied }, async (tx) => {
         if (isReplaced) await tx.execute(`DELETE FROM ${table.name}`);
-        await insertRows(tx, table, rows);
+        await insertRows(tx, table.name, Object.values(table.columns), rows);
         await words?.(tx);
       })
       .catch((error: unknown) => {
@@ -399,12 +322,6 @@ export async function copyTable(
   if (before === undefined) await progress.set({ ...progress.value, isCopied: true });
 }
 
-const WORDS: CopiedTable = {
-  name: 'audit_words',
-  columns: { word: text('word'), seq: number('seq') },
-  key: ['word', 'seq'],
-};
-
 /** What makes the word index of audit records, which contains names that the records do not. */
 async function wordsOf(source: Reader, rows: readonly CopiedRow[]): Promise<(tx: SqlTransaction) => Promise<void>> {
   const records = rows.map((row) => declared.RECORD.of(row as unknown as declared.RecordColumns));
@@ -418,10 +335,7 @@ async function wordsOf(source: Reader, rows: readonly CopiedRow[]): Promise<(tx:
     tokenName: names.tokens.get(record.tokenId ?? '') ?? null,
     projectName: names.projects.get(record.projectId ?? '') ?? null,
   }));
-  return async (tx) => {
-    if (tx.dialect.name !== 'sqlite') await insertRows(tx, WORDS, named.flatMap(wordRowsOf));
-    else for (const record of named) await insertWords(tx, record);
-  };
+  return (tx) => insertWords(tx, named);
 }
 
 /** Reads what was copied of a table again. @returns whether it is what the source had. */
@@ -472,7 +386,7 @@ export async function copyAgain(
   await progress.set(next, async (tx) => {
     const bind = { from, before };
     await tx.execute(`DELETE FROM ${table.name} WHERE ${key} > $from AND ${key} < $before`, bind, 'long');
-    await insertRows(tx, table, now);
+    await insertRows(tx, table.name, Object.values(table.columns), now);
     // What is checked must have been read from the target.
     const digest = (rows: readonly CopiedRow[]) => rows.reduce((sum, row) => (sum.add(row), sum), new RowsDigest());
     const written = digest(await rowsBetween(tx, table, from, before));

@@ -24,7 +24,7 @@ import type { SecretBox } from '../secrets.js';
 import { SqlAccess, SqlAccessChanges } from './access.js';
 import { lastRecord, recordsAfter } from './audit-list.js';
 import { auditRecordById, listAuditRecords } from './audit-list.js';
-import { insertWords, insertWordsOf } from './audit-words.js';
+import { insertWords } from './audit-words.js';
 import { batchMembers, recordsSince } from './batches.js';
 import type { SqlTransaction, Database } from './database.js';
 import { namesById, namesIn, namesOf, type NameColumns } from './names.js';
@@ -264,7 +264,7 @@ class SqlChangeTransaction implements ChangeTransaction {
     const { seq } = assigned;
     await AUDIT.insert(this.#tx, { ...record, seq });
     const named = { ...record, ...namesIn(assigned), seq };
-    await insertWords(this.#tx, named);
+    await insertWords(this.#tx, [named]);
     this.records.push(named);
     if (!change) return seq;
     const committed = { ...change, seq, timeMs: record.timeMs };
@@ -300,9 +300,9 @@ class SqlChangeTransaction implements ChangeTransaction {
     const changes = entries.flatMap(({ record, change }, i) =>
       change ? [{ ...change, seq: last.seq - count + 1 + i, timeMs: record.timeMs }] : [],
     );
-    await AUDIT.insertAll(this.#tx, named);
-    await insertWordsOf(this.#tx, named);
-    if (changes.length > 0) await CHANGES.insertAll(this.#tx, changes);
+    await AUDIT.insertMany(this.#tx, named);
+    await insertWords(this.#tx, named);
+    await CHANGES.insertMany(this.#tx, changes);
     this.records.push(...named);
     this.changes.push(...changes);
     return named.map(({ seq }) => seq);
@@ -310,7 +310,7 @@ class SqlChangeTransaction implements ChangeTransaction {
 }
 
 /** Records in one statement. */
-const MAX_RECORDED = 100;
+const MAX_RECORDED = 500;
 
 const idsIn = (entries: readonly RecordedChange[], of: 'tokenId' | 'projectId'): string[] =>
   entries.flatMap(({ record }) => record[of] ?? []);

@@ -4,6 +4,7 @@
  */
 import type { Cell, Column, Columns, InsertedOf, RowOf, ValuesOf } from './columns.js';
 import type { Bind, SqlTransaction, StatementTimeout } from './database.js';
+import { insertRows } from './json-rows.js';
 
 /** Columns of a table that are selected together. */
 export interface ColumnList<C extends Columns> {
@@ -71,6 +72,16 @@ export class Table<C extends Columns> {
       for (const [property, { name, write }] of this.#inserted) bind[`${name}_${i}`] = write(values[property]);
     }
     await tx.execute(`${this.#insertOf(rows.length)} ${ending}`, bind);
+  }
+
+  /** Inserts a large number of rows. */
+  insertMany(tx: SqlTransaction, rows: readonly InsertedOf<C>[]): Promise<void> {
+    const columns = this.#inserted.map(([, column]) => column);
+    const cells = rows.map((row) => {
+      const values = row as Record<string, unknown>;
+      return Object.fromEntries(this.#inserted.map(([property, { name, write }]) => [name, write(values[property])]));
+    });
+    return insertRows(tx, this.name, columns, cells);
   }
 
   /** Inserts a row with SQL expressions as values. @param values an expression for each column. */
