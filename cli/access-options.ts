@@ -3,7 +3,7 @@ import { integer, type Kind } from '../config/kinds.js';
 import { usage } from '../console/failure.js';
 import { hoursOf, lifetime, moment, span } from '../console/span.js';
 import type { ManagementClient } from '../daemon/api/client.js';
-import { type Ceilings, MAX_CAP, MAX_DURATION_HOURS } from '../daemon/api/vocabulary.js';
+import { type Ceilings, MAX_CAP, MAX_DURATION_HOURS, policiesWithin } from '../daemon/api/vocabulary.js';
 import { checkedId, wholeIdOf } from './ids.js';
 import { type Option, type Options, value, type Values } from './option.js';
 import { hasPolicies, NONE, orNone, policiesIn, policyOptions } from './policy-options.js';
@@ -113,12 +113,8 @@ export function ceilingsIn(given: GivenCeilings, before: Ceilings | null): Ceili
   const { maxDuration, maxRequests, maxActive } = given;
   const areCountsGiven = [maxDuration, maxRequests, maxActive].some((each) => each !== undefined);
   if (!areCountsGiven && !hasPolicies(given)) return undefined;
-  const { hours, requests, active_tokens: tokens, routes, models, limits, budget } = before ?? {};
-  const policies = {
-    allow: routes || models ? { routes, models } : null,
-    limits: limits ?? null,
-    budget: budget ?? null,
-  };
+  const { hours, requests, active_tokens: tokens } = before ?? {};
+  const policies = policiesWithin(before ?? {});
   const after = { ...policies, ...policiesIn(given, policies) };
   const all: Ceilings = {
     hours: maxDuration ?? hours,

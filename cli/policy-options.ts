@@ -136,6 +136,17 @@ function budgetIn(given: Given, before: Budget | null): Budget | null {
   throw usage('a budget needs an amount', { advice: 'Add --budget-usd AMOUNT or --budget-tokens COUNT' });
 }
 
+/** The options that say the same. */
+export function optionsOf({ allow, limits, budget }: Policies): Given {
+  const all: Given = {
+    allowRoute: allow?.routes,
+    allowModel: allow?.models,
+    ...Object.fromEntries(LIMIT_NAMES.map((name) => [LIMIT_OPTIONS[name], limits?.[name]])),
+    ...Object.fromEntries(BUDGET_MEMBERS.map((member) => [BUDGET_OPTIONS[member], budget?.[member]])),
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, each]) => each !== undefined));
+}
+
 export const hasPolicies = (given: Given): boolean =>
   (Object.keys(policyOptions) as (keyof Given)[]).some((name) => given[name] !== undefined);
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { type Kind, oneOf } from '../config/kinds.js';
 import type { Dialect } from '../daemon/api/providers.js';
-import { shellWord, visible } from '../console/escape.js';
+import { shortShellWord, visible } from '../console/escape.js';
 import { EXIT, Failure, usage } from '../console/failure.js';
 import type { View } from '../console/table.js';
 import { serverOf } from './connection/server.js';
@@ -153,8 +153,6 @@ export async function show(
   }
   for (const [name, content] of Object.entries(setUp.files)) output.text(`# FOLDER/${name}\n${content.trimEnd()}\n`);
   if (removed.length > 0) output.text(`unset ${removed.join(' ')}`);
-  for (const [name, text] of Object.entries(setUp.variables)) output.text(`export ${name}=${wordOf(text)}`);
-  output.text(command.map((word) => visible(wordOf(word))).join(' '));
+  for (const [name, text] of Object.entries(setUp.variables)) output.text(`export ${name}=${shortShellWord(text)}`);
+  output.text(command.map((word) => visible(shortShellWord(word))).join(' '));
 }
-
-const wordOf = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : shellWord(text));

@@ -44,3 +44,6 @@ export function withoutSecrets(text: string, known: readonly (string | undefined
 export function shellWord(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
+
+/** The same, but only if it is needed: for people to read. */
+export const shortShellWord = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : shellWord(text));

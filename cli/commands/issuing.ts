@@ -1,17 +1,18 @@
-/** Shared parts of the commands that issue tokens: `token generate` and `run`. */
+/** Shared parts of the commands that issue tokens: `token generate`, `token print` and `run`. */
 import { integer } from '../../config/kinds.js';
 import type { ManagementClient } from '../../daemon/api/client.js';
-import type { TokenCreate, TokenCreateTerms } from '../../daemon/api/contract.js';
-import { MAX_CAP, NO_POLICIES } from '../../daemon/api/vocabulary.js';
+import type { TokenCreate } from '../../daemon/api/contract.js';
+import { DEFAULT_DURATION_HOURS, MAX_CAP, NO_POLICIES, policiesWithin } from '../../daemon/api/vocabulary.js';
 import type { Invocation } from '../command.js';
 import { text, value, type Values } from '../option.js';
+import { shortShellWord } from '../../console/escape.js';
 import { usage } from '../../console/failure.js';
 import { hoursOf, lifetime, type Lifetime, LONGEST_RECOMMENDED_HOURS } from '../../console/span.js';
 import { checkedId, templateIdOf, wholeIdOf } from '../ids.js';
 import type { Output } from '../output.js';
-import { hasPolicies, policiesIn, policyOptions } from '../policy-options.js';
+import { hasPolicies, optionsOf, policiesIn, policyOptions } from '../policy-options.js';
 
-/** @param hours the default lifetime. @param name the meaning of --name. */
+/** The terms of a token. @param hours the default lifetime. @param name the meaning of --name. */
 export const issuingOptions = (hours: number, name: string) => ({
   projectId: text(
     '--project-id <ID>',
@@ -25,6 +26,7 @@ export const issuingOptions = (hours: number, name: string) => ({
   ),
   maxRequests: value('--max-requests <COUNT>', integer(0, MAX_CAP), 'request cap (default: 0, unlimited)'),
   name: text('--name <TEXT>', name),
+  ...policyOptions,
 });
 
 /** The template of a new token, for `token generate`. */
@@ -34,7 +36,41 @@ export const likeOption = text(
   'token',
 );
 
-type Wanted = Values<ReturnType<typeof issuingOptions> & { like: typeof likeOption } & typeof policyOptions>;
+type Terms = Values<ReturnType<typeof issuingOptions>>;
+type Wanted = Terms & Values<{ like: typeof likeOption }>;
+
+/**
+ * What the ceilings of the caller require and is not given: the most that they allow. Says what that is.
+ *
+ * @param given for all tokens that the command issues.
+ */
+export async function requiredBeside(given: Terms, client: ManagementClient, output: Output): Promise<Terms> {
+  const ceilings = (await client.self()).ceilings ?? {};
+  const { hours = Infinity, requests } = ceilings;
+  const most: Terms = {
+    ...(hours < DEFAULT_DURATION_HOURS && { duration: { duration_hours: hours } }),
+    ...(requests !== undefined && { maxRequests: requests }),
+    ...optionsOf(policiesWithin(ceilings)),
+  };
+  const missing = Object.entries(most).filter(([key]) => given[key as keyof Terms] === undefined);
+  if (missing.length > 0) {
+    const shown = missing.map(([key, its]) => optionShown(key as keyof Terms, its));
+    output.note(`As your ceilings require: ${shown.join(' ')}`);
+  }
+  return Object.fromEntries(missing);
+}
+
+const OPTIONS = issuingOptions(DEFAULT_DURATION_HOURS, '');
+
+/** As it is written. */
+function optionShown(key: keyof Terms, given: Terms[keyof Terms]): string {
+  const shown = Array.isArray(given)
+    ? given.join(',')
+    : typeof given === 'object'
+      ? `${hoursOf(given)}h`
+      : String(given);
+  return `${OPTIONS[key].flags.replace(/ .*/, '')} ${shortShellWord(shown)}`;
+}
 
 /**
  * Connects, and determines the project of the new token.
@@ -59,20 +95,21 @@ export async function tokenWanted({
   const given = options.projectId ?? fallback;
   const project = given === undefined ? undefined : checkedId('project', given);
   const client = await connect();
-  const terms: Omit<TokenCreateTerms, 'project_id'> = { max_requests: options.maxRequests, name: options.name };
+  const { name } = options;
   if (like !== undefined) {
     const template = await templateIdOf(client, like);
     const other = project === undefined ? {} : { project_id: await wholeIdOf(client, 'project', project) };
     // What is not given is that of the other token.
     const policies = hasPolicies(options) ? policiesIn(options, await client.token(template)) : {};
-    return { client, body: { like: template, ...other, ...terms, ...policies, ...options.duration } };
+    const { duration, maxRequests } = options;
+    return { client, body: { like: template, ...other, max_requests: maxRequests, name, ...policies, ...duration } };
   }
   const projectId =
     project === undefined ? await onlyActiveProject(client, output) : await wholeIdOf(client, 'project', project);
-  return {
-    client,
-    body: { project_id: projectId, ...terms, ...policiesIn(options, NO_POLICIES), ...options.duration },
-  };
+  const all = { ...options, ...(await requiredBeside(options, client, output)) };
+  const { duration, maxRequests } = all;
+  const body = { project_id: projectId, max_requests: maxRequests, name, ...policiesIn(all, NO_POLICIES), ...duration };
+  return { client, body };
 }
 
 /** The project of new tokens, by name or ID, if the command line names none. */

@@ -9,7 +9,6 @@ import { shellWord, visible } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { issuingOptions, likeOption, tokenWanted } from './issuing.js';
 import { OF_TOKEN } from '../output.js';
-import { policyOptions } from '../policy-options.js';
 import { type MadeSecret, onceNote, refuseToLoseSecret, secretIntoFile, showSecret } from '../secret-once.js';
 import { tokenCreatedView, tokenView } from '../../console/views.js';
 
@@ -28,7 +27,6 @@ const SECRET: MadeSecret<WireTokenCreated, 'token'> = {
 const options = {
   ...issuingOptions(24, 'name of the token, for example its purpose'),
   like: likeOption,
-  ...policyOptions,
   from: text(
     '--from <FILE>',
     'issue a token for each row of a CSV file, or of standard input for -; its columns are named as options are: name, project, duration, max-requests, like, allow-route, allow-model, rpm, tpm, concurrent, budget-usd, budget-tokens, budget-period, budget-mode',

@@ -32,7 +32,7 @@ import { listed } from '../listing.js';
 import { policiesIn } from '../policy-options.js';
 import { lostSecret, type Output } from '../output.js';
 import { queryIn } from '../query.js';
-import { defaultProject, onlyActiveProject } from './issuing.js';
+import { defaultProject, onlyActiveProject, requiredBeside } from './issuing.js';
 import {
   MAX_FILE_BYTES,
   MAX_ROWS,
@@ -118,7 +118,11 @@ async function planOfRows({ file, rows }: ReadRows, client: ManagementClient, in
   const { options, output } = invocation;
   const problems = new RowProblems(file);
   const known = new Known(client, await allProjects(client));
-  const all = rows.map(({ line, values }) => ({ line, values, wanted: { ...rowOptionsIn(options), ...values } }));
+  const own = rowOptionsIn(options);
+  // All rows have the same columns.
+  const given = { ...own, ...rows[0]?.values };
+  const required = given.like === undefined ? await requiredBeside(given, client, output) : {};
+  const all = rows.map(({ line, values }) => ({ line, values, wanted: { ...own, ...required, ...values } }));
   const needsProject = all.some(({ wanted }) => wanted.projectId === undefined && wanted.like === undefined);
   const fallback = needsProject ? (defaultProject(invocation) ?? (await onlyActiveProject(client, output))) : undefined;
   const tokens: Planned[] = [];

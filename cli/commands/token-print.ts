@@ -12,8 +12,7 @@ import { DEFAULT_TIMEOUT_MS } from '../globals.js';
 import { type CachedToken, TokenFile, tokenFolder } from '../token-cache.js';
 import { issuingOptions, tokenWanted } from './issuing.js';
 
-const { projectId, duration, name } = issuingOptions(1, 'name of the tokens (default: token print)');
-const options = { projectId, duration, name };
+const options = issuingOptions(1, 'name of the tokens (default: token print)');
 
 /** A token is replaced after this share of its lifetime. */
 const REPLACED_AFTER = 0.8;
@@ -33,8 +32,8 @@ export const print = command({
   async run(invocation) {
     const { options: given, output, shell, globals, destination } = invocation;
     const { server, context } = destination();
-    const project = given.projectId ?? (shell.env.LLMP_PROJECT_ID || context?.projectId);
-    const terms = [server, context?.name, project, JSON.stringify(given.duration), given.name];
+    const { projectId: project = shell.env.LLMP_PROJECT_ID || context?.projectId, ...others } = given;
+    const terms = [server, context?.name, project, JSON.stringify(Object.entries(others).sort())];
     const file = new TokenFile(tokenFolder(shell.env), terms, shell.now.bind(shell));
     const { id, token, expires_at } = await currentToken(file, globals.timeout ?? DEFAULT_TIMEOUT_MS, invocation);
     // Programs read the first line as the key.
@@ -79,11 +78,11 @@ const noToken = () =>
     advice: 'Try again',
   });
 
-/** Whether the daemon does not say that the token is revoked: a program asks for a key again after an error. */
+/** Whether the daemon does not say that the token is revoked, or that its cap is used up: a program asks for a key again after an error. */
 async function isAccepted({ token }: CachedToken, invocation: Printing): Promise<boolean> {
   try {
-    await tokenSelf({ ...connectionTo(invocation), timeoutMs: CHECK_TIMEOUT_MS }, token);
-    return true;
+    const { state } = await tokenSelf({ ...connectionTo(invocation), timeoutMs: CHECK_TIMEOUT_MS }, token);
+    return state === 'active';
   } catch (error) {
     return !(error instanceof ApiError && error.status === 401);
   }

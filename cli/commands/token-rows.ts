@@ -5,7 +5,6 @@ import { isName } from '../../daemon/api/names.js';
 import { holdsSecret, plainName } from '../../daemon/api/vocabulary.js';
 import { suggestedValue } from '../help/suggest.js';
 import type { Option, Values } from '../option.js';
-import { policyOptions } from '../policy-options.js';
 import { issuingOptions, likeOption } from './issuing.js';
 
 export const MAX_ROWS = 10_000;
@@ -13,7 +12,7 @@ export const MAX_ROWS = 10_000;
 export const MAX_FILE_BYTES = 8 * 1024 * 1024;
 const MAX_PROBLEMS = 10;
 
-const OPTIONS = { ...issuingOptions(24, ''), like: likeOption, ...policyOptions };
+const OPTIONS = { ...issuingOptions(24, ''), like: likeOption };
 export type RowValues = Values<typeof OPTIONS>;
 type Key = keyof typeof OPTIONS;
 

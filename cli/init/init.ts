@@ -13,7 +13,7 @@ import { flag, text, texts } from '../option.js';
 import type { Finding } from '../../daemon/ops/doctor.js';
 import { urlOf } from '../commands/doctor-daemon.js';
 import { diagnose, hasFailed, showFindings, summaryOf } from '../commands/doctor.js';
-import { shellWord } from '../../console/escape.js';
+import { shortShellWord } from '../../console/escape.js';
 import { EXIT, usage } from '../../console/failure.js';
 import { type PlannedChange, writeAll } from './files.js';
 import { envFileIn, type Plan, planFor, valuesIn } from './plan.js';
@@ -199,17 +199,17 @@ function nextCommands({ program }: Shell, { envFile, unit }: Plan): string[] {
   const address = listenAddress.parse(values.MANAGEMENT_LISTEN_ADDR ?? values.LISTEN_ADDR ?? '127.0.0.1:8080');
   const server = address ? urlOf(address) : '';
   const exported = [
-    `MANAGEMENT_TOKEN_FILE=${word(values.MANAGEMENT_TOKEN_FILE ?? 'FILE')}`,
-    ...(server === 'http://127.0.0.1:8080' ? [] : [`LLMP_SERVER=${word(server)}`]),
+    `MANAGEMENT_TOKEN_FILE=${shortShellWord(values.MANAGEMENT_TOKEN_FILE ?? 'FILE')}`,
+    ...(server === 'http://127.0.0.1:8080' ? [] : [`LLMP_SERVER=${shortShellWord(server)}`]),
   ];
   return [
-    unit === null ? `${program} daemon --env-file ${word(envFile)}` : `systemctl enable --now ${word(unit)}`,
+    unit === null
+      ? `${program} daemon --env-file ${shortShellWord(envFile)}`
+      : `systemctl enable --now ${shortShellWord(unit)}`,
     `export ${exported.join(' ')}; ${program} project create --name web`,
     `${program} token generate --duration 48`,
   ];
 }
-
-const word = (path: string) => (/^[\w./:@+-]+$/.test(path) ? path : shellWord(path));
 
 function* linesOf(planned: readonly PlannedChange[]): Generator<string> {
   yield 'Plan:';

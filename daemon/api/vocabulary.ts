@@ -76,6 +76,13 @@ export const NO_POLICIES: Policies = { allow: null, limits: null, budget: null }
 export const POLICY_NAMES = Object.keys(NO_POLICIES) as (keyof Policies)[];
 export const policiesOf = ({ allow, limits, budget }: Policies): Policies => ({ allow, limits, budget });
 
+/** The most that ceilings allow. */
+export const policiesWithin = ({ routes, models, limits, budget }: Ceilings): Policies => ({
+  allow: (routes ?? models) === undefined ? null : { ...(routes && { routes }), ...(models && { models }) },
+  limits: limits ?? null,
+  budget: budget ?? null,
+});
+
 /** Results of the check of a provider's key before it is stored. */
 export const KEY_CHECKS = ['accepted', 'not_confirmed'] as const;
 export type KeyCheck = (typeof KEY_CHECKS)[number];

@@ -1,4 +1,5 @@
-import { readFileSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'chai';
 import type {
@@ -12,7 +13,8 @@ import { daemonForEachTest, temporaryFolder } from '../support/daemon.js';
 import { commandsAt } from './captured.js';
 
 const SECRET = /sk-op-[0-9A-Za-z]{49}/;
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 describe('llmp operator, against a daemon', () => {
   const daemon = daemonForEachTest();
@@ -109,7 +111,7 @@ describe('llmp operator, against a daemon', () => {
     await daemon.createProject();
     const ana = await create('--name ana --role issuer --max-duration 8h');
     const bo = await create('--name bo --role issuer');
-    const beyond = await here('token generate', as(ana));
+    const beyond = await here('token generate --duration 9h', as(ana));
     expect(beyond.exitCode).to.equal(1);
     expect(beyond.err).to.match(/^llmp: .*hours.*\n {2}Ask for less\. Your ceilings: llmp whoami\n$/);
     await here('token generate --duration 8h -q', as(ana));
@@ -131,6 +133,54 @@ describe('llmp operator, against a daemon', () => {
       expect(records.map(({ action, actor }) => [action, actor])).to.deep.equal([['token.create', 'operator:bo']]);
     }
     expect(await here('audit list --actor nobody')).to.include({ exitCode: 2 });
+  });
+
+  it('issues tokens with what the ceilings require and the options do not say, and says so', async () => {
+    await daemon.createProject();
+    const ana = await create(
+      '--name ana --role issuer --max-duration 8h --max-requests 500 --allow-route inference --allow-model gpt-5-mini,claude-* --rpm 60 --budget-usd 20 --budget-period month --budget-mode hard',
+    );
+    const runtime = mkdtempSync(join(tmpdir(), 'llmp-runtime-'));
+    const situation = { env: { ...as(ana).env, XDG_RUNTIME_DIR: runtime, PATH: process.env.PATH } };
+    const most = {
+      max_requests: 500,
+      allow: { routes: ['inference'], models: ['gpt-5-mini', 'claude-*'] },
+      limits: { requests_per_minute: 60 },
+      budget: { usd: '20.00', period: 'month', mode: 'hard' },
+    };
+    const policies = "--allow-route inference --allow-model 'gpt-5-mini,claude-*' --rpm 60";
+    const budget = '--budget-usd 20.00 --budget-period month --budget-mode hard';
+    for (const [args, required, hours, terms, stdin] of [
+      ['token generate', `--duration 8h --max-requests 500 ${policies} ${budget}`, 8, {}],
+      [
+        'token generate --rpm 9 --budget-usd 5 --budget-mode hard --allow-route inference --duration 30m',
+        "--max-requests 500 --allow-model 'gpt-5-mini,claude-*' --budget-period month",
+        0.5,
+        { limits: { requests_per_minute: 9 }, budget: { ...most.budget, usd: '5.00' } },
+      ],
+      ['token print', `--max-requests 500 ${policies} ${budget}`, 1, {}],
+      ['run --max-requests 5 -- true', `${policies} ${budget}`, 1, { max_requests: 5 }],
+      [
+        'token generate --from - --yes',
+        `${policies} ${budget}`,
+        2,
+        { max_requests: 3 },
+        'duration,max-requests\n2h,3\n',
+      ],
+    ] as const) {
+      const { exitCode, err } = await here(args, { ...situation, ...(stdin && { stdin }) });
+      expect(exitCode, `${args}: ${err}`).to.equal(0);
+      expect(err, args).to.contain(`As your ceilings require: ${required}\n`);
+      const [token] = await json<WireToken[]>('token list --sort -created_at --limit 1');
+      expect(token, args).to.deep.include({ ...most, ...terms });
+      expect(Date.parse(token?.expires_at ?? '') - Date.parse(token?.created_at ?? '')).to.equal(hours * HOUR_MS);
+      daemon.clock.advance(1000);
+    }
+    // What is given is never lowered.
+    const beyond = await here('run --max-requests 501 -- true', situation);
+    expect(beyond.err).to.contain('llmp: beyond your ceiling requests: ');
+    expect((await here('token generate -q', situation)).err).to.equal('');
+    rmSync(runtime, { recursive: true });
   });
 
   it('changes what is given, and nothing else', async () => {

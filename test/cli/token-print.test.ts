@@ -164,14 +164,20 @@ describe('llmp token print', () => {
     expect(err).to.contain('another llmp has not finished issuing a token');
   });
 
+  it('issues another one for other terms, and when the cap of the last one is used up', async () => {
+    const capped = await secret('--max-requests 1 --rpm 60');
+    expect(await secret('--rpm 60 --max-requests 1')).to.equal(capped);
+    expect(await secret('--max-requests 1 --rpm 30')).not.to.equal(capped);
+    const [token] = (await tokens()).filter(({ limits }) => limits?.requests_per_minute === 60);
+    expect(token).to.include({ max_requests: 1 });
+    expect((await daemon.call(capped)).status).to.equal(200);
+    expect(await secret('--max-requests 1 --rpm 60')).not.to.equal(capped);
+  });
+
   it('uses the last one while the daemon is away, until it expires', async () => {
     const first = await secret();
     const away = { env: { LLMP_SERVER: `http://127.0.0.1:${await freePort()}` } };
-    const other = new TokenFile(
-      cacheFolder(),
-      [away.env.LLMP_SERVER, undefined, projectName, undefined, undefined],
-      () => nowMs,
-    );
+    const other = new TokenFile(cacheFolder(), [away.env.LLMP_SERVER, undefined, projectName, '[]'], () => nowMs);
     other.write(JSON.parse(readFileSync(onlyFile(), 'utf8')) as Parameters<TokenFile['write']>[0]);
     nowMs += 0.9 * HOUR_MS;
     const late = await print('', away);

@@ -42,7 +42,7 @@ import { andThen, layer, withMessage, type State, type Transition, whyNoChange, 
 import { filterQuery } from './tokens.js';
 import { sendReversal } from './undo.js';
 import { exact } from '../../daemon/api/formats.js';
-import { type Ceilings, MAX_NAME_LENGTH, MAX_REASON_LENGTH, type Policies } from '../../daemon/api/vocabulary.js';
+import { type Ceilings, MAX_NAME_LENGTH, MAX_REASON_LENGTH, policiesWithin } from '../../daemon/api/vocabulary.js';
 
 /** @param projectId the project to preselect. */
 export function newToken(state: State, projectId?: string): Transition {
@@ -98,12 +98,6 @@ const capped = (field: Field, { requests }: Ceilings): Field =>
   requests === undefined || field.label !== TOKEN_TERMS.max_requests.label
     ? field
     : { ...field, line: lineOf(String(requests)), hint: `at most ${exact(requests)}` };
-
-const policiesWithin = ({ routes, models, limits, budget }: Ceilings): Policies => ({
-  allow: (routes ?? models) === undefined ? null : { routes, models },
-  limits: limits ?? null,
-  budget: budget ?? null,
-});
 
 export const newOperator = (state: State): Transition => form(state, newOperatorForm(state.projects.all ?? []));
 

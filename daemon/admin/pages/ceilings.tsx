@@ -1,9 +1,9 @@
 /** The fields of forms for the most that a token may have. */
 import { policyTexts, type PolicyTexts } from '../../../console/columns/policy-fields.js';
-import { type Ceilings, MAX_CAP, MAX_DURATION_HOURS } from '../../api/vocabulary.js';
+import { type Ceilings, MAX_CAP, MAX_DURATION_HOURS, policiesWithin } from '../../api/vocabulary.js';
 import { formValues, invalidField } from '../page-request.js';
 import { InputField } from '../parts/fields.js';
-import { NONE_USED, policiesIn, policiesWithin, PolicyFields, policyForm } from './policies.js';
+import { NONE_USED, policiesIn, PolicyFields, policyForm } from './policies.js';
 
 const NUMBERS = {
   hours: { label: 'Lifetime, hours', max: MAX_DURATION_HOURS },

@@ -4,7 +4,7 @@ import { TOKEN_COLUMNS } from '../../../console/columns/tokens.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import { counted, exact } from '../../api/formats.js';
 import { type Cost, costShown, sumOfCosts } from '../../api/money.js';
-import { type Ceilings, MAX_NAME_LENGTH } from '../../api/vocabulary.js';
+import { type Ceilings, MAX_NAME_LENGTH, policiesWithin } from '../../api/vocabulary.js';
 import {
   allProjects,
   changed,
@@ -22,7 +22,6 @@ import { choicesOf, InputField, SelectField } from '../parts/fields.js';
 import { escapeBidi } from '../parts/formats.js';
 import { ActionLink, ChangeForm, ConfirmLink, Link } from '../parts/frame.js';
 import { issued, NoProject } from './new-token.js';
-import { policiesWithin } from './policies.js';
 
 const EMPTY_FORM = { name: '', hours: '', project_id: '' };
 type MyTokenForm = typeof EMPTY_FORM;

@@ -5,7 +5,7 @@ import { allowShown, budgetShown, limitsShown } from '../../../console/columns/p
 import { type PolicyTexts, policyTexts } from '../../../console/columns/policy-fields.js';
 import { ApiError } from '../../api/client.js';
 import type { TokenCreate, WireProject, WireToken } from '../../api/contract.js';
-import { MAX_DURATION_HOURS } from '../../api/vocabulary.js';
+import { MAX_DURATION_HOURS, policiesWithin } from '../../api/vocabulary.js';
 import { exact } from '../../api/formats.js';
 import {
   allProjects,
@@ -29,7 +29,6 @@ import {
   EMPTY_POLICY_FORM,
   NewPolicyFields,
   policiesIn,
-  policiesWithin,
   policyForm,
   type UsedModels,
   usedModelsOf,

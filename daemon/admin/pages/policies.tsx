@@ -16,7 +16,7 @@ import { shortId } from '../../../console/columns/cell-text.js';
 import type { ChangeOptions, ManagementClient } from '../../api/client.js';
 import type { WireProject, WireToken } from '../../api/contract.js';
 import type { Permission } from '../../api/permissions.js';
-import { type Ceilings, MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
+import { MAX_LIMIT, NO_POLICIES, type Policies } from '../../api/vocabulary.js';
 import { invalidField } from '../page-request.js';
 import { InputField, SelectField } from '../parts/fields.js';
 import { capitalized, escapeBidi } from '../parts/formats.js';
@@ -150,13 +150,6 @@ export function policiesIn(texts: PolicyTexts): Policies {
   if ('words' in policies) throw invalidField(policies.field, policies.words);
   return policies;
 }
-
-/** The most that ceilings allow. */
-export const policiesWithin = ({ routes, models, limits, budget }: Ceilings): Policies => ({
-  allow: routes === undefined && models === undefined ? null : { ...(routes && { routes }), ...(models && { models }) },
-  limits: limits ?? null,
-  budget: budget ?? null,
-});
 
 /** What the fields of a project mean. */
 export const OF_PROJECT =
