@@ -226,9 +226,9 @@ export const rekeyedView: View<Rekeyed> = {
   columns: [],
 };
 
-export const backupView: View<{ file: string; bytes: number; key_id: string }> = {
+export const backupView: View<{ file: string; bytes: number; key_ids: string[] }> = {
   idOf: ({ file }) => file,
-  fields: ['file', 'bytes', 'key_id'],
+  fields: ['file', 'bytes', 'key_ids'],
   columns: [],
 };
 

@@ -1,11 +1,11 @@
 /** `llmp backup` and `llmp restore`: a SQLite database as one file. */
 import { bytes, counted, exact } from '../../daemon/api/formats.js';
 import { usdOf } from '../../daemon/api/money.js';
-import type { Restoring } from '../../daemon/ops/backup.js';
+import type { BackupRequest, Restoring } from '../../daemon/ops/backup.js';
 import { backupView, restoreView } from '../../console/views.js';
-import { EXIT } from '../../console/failure.js';
+import { endedBy, EXIT } from '../../console/failure.js';
 import { confirmed, dryRun } from '../batch.js';
-import { command } from '../command.js';
+import { command, type Invocation } from '../command.js';
 import { OF_REQUESTS } from '../globals.js';
 import { daemonEnvironment } from '../unit-environment.js';
 import { envFile } from './services.js';
@@ -20,19 +20,24 @@ const backup = command({
   options: { envFile },
   prints: () => backupView.fields,
   async run(invocation) {
-    const { args, options, output } = invocation;
+    const { output } = invocation;
     const { backUp } = await import('../../daemon/ops/backup.js');
-    const env = await daemonEnvironment(invocation, options.envFile);
-    const made = await backUp(env, options.envFile, args[0] ?? '', (part) => {
-      output.progress(`Backing up: ${Math.floor(100 * part)} %`);
+    return untilInterrupted(invocation, async (request, interruptible) => {
+      const progress = (part: number) => {
+        output.progress(`Backing up: ${Math.floor(100 * part)} %`);
+      };
+      const { file, bytes: size, keyIds, missing } = await interruptible(backUp(request, progress));
+      if (output.format !== 'table') await output.one({ file, bytes: size, key_ids: keyIds }, backupView);
+      output.note(`Backed up to ${file}, ${bytes(size)}.`);
+      output.note(
+        `It does not contain the encryption key, whose fingerprint is ${keyIds.join(' and ')}. Keep that key in another place: without it the backup is useless.`,
+      );
+      if (missing.length === 0) return EXIT.done;
+      output.finding(
+        `the present settings do not have the key with the fingerprint ${missing.join(' and ')}: with them nobody can use this backup. Set ENCRYPTION_KEY to that key`,
+      );
+      return EXIT.checkFailed;
     });
-    if (output.format !== 'table')
-      await output.one({ file: made.file, bytes: made.bytes, key_id: made.keyId }, backupView);
-    output.note(`Backed up to ${made.file}, ${bytes(made.bytes)}.`);
-    output.note(
-      `It does not contain the encryption key, whose fingerprint is ${made.keyId}. Keep that key in another place: without it the backup is useless.`,
-    );
-    return EXIT.done;
   },
 });
 
@@ -49,56 +54,78 @@ const restore = command({
   options: { envFile, dryRun },
   prints: () => restoreView.fields,
   async run(invocation) {
-    const { args, options, output } = invocation;
+    const { options, output } = invocation;
     const { beginRestore } = await import('../../daemon/ops/backup.js');
-    const restoring = await beginRestore(
-      await daemonEnvironment(invocation, options.envFile),
-      options.envFile,
-      args[0] ?? '',
-    );
-    try {
-      const { hasLoss, sentences } = lossesOf(restoring);
-      for (const sentence of sentences) output.finding(sentence);
-      const isDryRun = options.dryRun === true;
-      if (!isDryRun && hasLoss) await confirmed('Restore, and forget this?', invocation);
-      const kept = isDryRun ? null : await restoring.proceed();
-      if (output.format !== 'table') {
-        const { since, path, takenAtMs } = restoring;
-        await output.one(
-          {
-            path,
-            taken_at: takenAtMs === null ? null : new Date(takenAtMs).toISOString(),
-            restored: !isDryRun,
-            kept,
-            requests: since?.requests ?? null,
-            cost_usd: since === null ? null : usdOf(since.costNano),
-            tokens_issued: since?.tokensIssued ?? null,
-            tokens_revoked: since?.tokensRevoked ?? null,
-            caps_loosened: since?.capsLoosened ?? null,
-            records: since?.records ?? null,
-            operators_changed: since?.operatorsChanged ?? null,
-            trusts_changed: since?.trustsChanged ?? null,
-            projects_deactivated: since?.projectsDeactivated ?? null,
-            sessions_ended: since?.sessionsEnded ?? null,
-            jwts_exchanged: since?.jwtsExchanged ?? null,
-          },
-          restoreView,
+    return untilInterrupted(invocation, async (request, interruptible) => {
+      const restoring = await interruptible(beginRestore(request));
+      try {
+        const { hasLoss, sentences } = lossesOf(restoring);
+        for (const sentence of sentences) output.finding(sentence);
+        const isDryRun = options.dryRun === true;
+        if (!isDryRun && hasLoss) await confirmed('Restore, and forget this?', invocation);
+        const kept = isDryRun ? null : await interruptible(restoring.proceed());
+        if (output.format !== 'table') {
+          const { since, path, takenAtMs } = restoring;
+          await output.one(
+            {
+              path,
+              taken_at: takenAtMs === null ? null : new Date(takenAtMs).toISOString(),
+              restored: !isDryRun,
+              kept,
+              requests: since?.requests ?? null,
+              cost_usd: since === null ? null : usdOf(since.costNano),
+              tokens_issued: since?.tokensIssued ?? null,
+              tokens_revoked: since?.tokensRevoked ?? null,
+              caps_loosened: since?.capsLoosened ?? null,
+              records: since?.records ?? null,
+              operators_changed: since?.operatorsChanged ?? null,
+              trusts_changed: since?.trustsChanged ?? null,
+              projects_deactivated: since?.projectsDeactivated ?? null,
+              sessions_ended: since?.sessionsEnded ?? null,
+              jwts_exchanged: since?.jwtsExchanged ?? null,
+            },
+            restoreView,
+          );
+        }
+        if (isDryRun) {
+          output.note('Nothing was changed.');
+          return EXIT.done;
+        }
+        output.note(`Restored ${restoring.path}.${kept === null ? '' : ` The previous database is ${kept}.`}`);
+        output.note(
+          'Move the audit files to another folder, then start the daemon. When it runs, empty its cache: llmp cache purge --all',
         );
-      }
-      if (isDryRun) {
-        output.note('Nothing was changed.');
         return EXIT.done;
+      } finally {
+        await restoring.close();
       }
-      output.note(`Restored ${restoring.path}.${kept === null ? '' : ` The previous database is ${kept}.`}`);
-      output.note(
-        'Move the audit files to another folder, then start the daemon. When it runs, empty its cache: llmp cache purge --all',
-      );
-      return EXIT.done;
-    } finally {
-      await restoring.close();
-    }
+    });
   },
 });
+
+type Interruptible = <T>(work: Promise<T>) => Promise<T>;
+
+/** @param work gives to `interruptible` what must remove an unfinished file before a signal ends the process. */
+async function untilInterrupted(
+  invocation: Invocation<{ envFile: typeof envFile }>,
+  work: (request: BackupRequest, interruptible: Interruptible) => Promise<number>,
+): Promise<number> {
+  const { args, options, output, shell } = invocation;
+  const ending = new AbortController();
+  const { signal } = ending;
+  const env = await daemonEnvironment(invocation, options.envFile);
+  try {
+    return await work({ env, envFile: options.envFile, file: args[0] ?? '', signal }, (each) =>
+      shell.interruptible(each, (reason) => {
+        ending.abort(reason);
+      }),
+    );
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    output.note('Interrupted. Nothing was changed.');
+    return endedBy(signal);
+  }
+}
 
 /** What a restore would forget, in sentences. */
 function lossesOf({ since, whyUnknown, takenAtMs }: Restoring): { hasLoss: boolean; sentences: string[] } {

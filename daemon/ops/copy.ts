@@ -43,9 +43,8 @@ import { openSqliteReader, SqliteDatabase } from '../store/sql/sqlite-database.j
 import { checkEncoding } from '../store/sql/server-check.js';
 import { ANCHORS, AUDIT, PROJECTS, USAGE_HOURLY, USAGE_MINUTES, USAGE_SUMS } from '../store/sql/tables.js';
 import { requireSqlite } from '../store/sqlite-available.js';
-import { asOperatorError, refuseMissing } from './migrations.js';
 import { existingFolder } from './doctor-files.js';
-import { fromSettings, OperatorError } from './operator-error.js';
+import { asOperatorError, fromSettings, OperatorError, refuseMissing } from './operator-error.js';
 
 export interface CopyRequest {
   env: Environment;

@@ -1,21 +1,15 @@
 /** `llmp migrate … --direct` migrates the schema without a daemon. `llmp migrate rekey` encrypts upstream keys with a new encryption key. */
-import { existsSync } from 'node:fs';
 import type { DatabaseAddress } from '../../config/database-url.js';
 import { type Environment, SettingsError } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
-import { MigrationsLocked, SchemaTooNew } from '../../migrations/failures.js';
 import { type MigrationStatus, Migrator } from '../../migrations/migrator.js';
 import { realClock } from '../process/clock.js';
-import { StoreRefused, StoreUnavailable } from '../core/ports.js';
-import { PathInUse } from '../store/lock.js';
 import { openDatabase } from '../store/databases.js';
-import { withStoreErrors as asStoreError } from '../store/sql/failures.js';
 import { secretBoxFor } from '../store/open.js';
 import { type ResealResult, reseal } from '../store/sql/resealing.js';
 import { requireSqlite } from '../store/sqlite-available.js';
 import { lockDatabase } from '../store/sql/sqlite.js';
-import { EXIT } from '../api/vocabulary.js';
-import { fromSettings, OperatorError } from './operator-error.js';
+import { asOperatorError, fromSettings, refuseMissing } from './operator-error.js';
 
 export interface DirectMigrations {
   status(): Promise<MigrationStatus>;
@@ -62,12 +56,6 @@ export async function rekey(
   }
 }
 
-/** @throws {OperatorError} if the database file does not exist. */
-export function refuseMissing(address: DatabaseAddress): void {
-  if (address.driver !== 'sqlite' || existsSync(address.path)) return;
-  throw new OperatorError(EXIT.notFound, `database ${address.path} does not exist. Check DATABASE_URL`);
-}
-
 /** Locks an SQLite database. On a database server the migrator itself excludes other migrators, including daemons. */
 async function whileLocked<T>(address: DatabaseAddress, work: () => Promise<T>): Promise<T> {
   if (address.driver !== 'sqlite') return work();
@@ -76,40 +64,5 @@ async function whileLocked<T>(address: DatabaseAddress, work: () => Promise<T>):
     return await work();
   } finally {
     await unlock();
-  }
-}
-
-/** @throws {OperatorError} for failures that an operator can correct. */
-export async function asOperatorError<T>(result: Promise<T>): Promise<T> {
-  try {
-    return await asStoreError(result);
-  } catch (error) {
-    if (error instanceof PathInUse) {
-      throw new OperatorError(
-        EXIT.conflict,
-        `${error.message}. Let the running daemon migrate: llmp migrate up`,
-        error,
-      );
-    }
-    if (error instanceof SchemaTooNew || error instanceof MigrationsLocked) {
-      throw new OperatorError(EXIT.conflict, error.message, error);
-    }
-    const text = error instanceof Error ? error.message : String(error);
-    if (/SQLITE_FULL|ENOSPC/.test(text)) throw new OperatorError(EXIT.unavailable, `the disk is full: ${text}`, error);
-    const { code, path } = error as NodeJS.ErrnoException;
-    if ((code === 'ENOENT' || code === 'ENOTDIR') && path !== undefined)
-      throw new OperatorError(EXIT.notFound, `${path} does not exist, or its folder does not`, error);
-    if (/SQLITE_(?:CANTOPEN|READONLY)|EACCES|EPERM/.test(text)) {
-      throw new OperatorError(EXIT.permission, `no permission to open the database: ${text}`, error);
-    }
-    if (/SQLITE_NOTADB/.test(text))
-      throw new OperatorError(EXIT.configuration, 'the file is not an llmp database. Check DATABASE_URL', error);
-    if (error instanceof StoreRefused) {
-      throw new OperatorError(error.isLasting ? EXIT.configuration : EXIT.unavailable, error.message, error);
-    }
-    if (error instanceof StoreUnavailable) {
-      throw new OperatorError(EXIT.unavailable, `the database is unavailable: ${text}`, error);
-    }
-    throw error;
   }
 }

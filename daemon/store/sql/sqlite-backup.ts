@@ -1,12 +1,12 @@
 /** Backups of a SQLite database, also while daemons use it. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { resolve } from 'node:path';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import sqlite3 from 'sqlite3';
+import { sqlite } from './dialect.js';
 import { uriForReading } from './sqlite-database.js';
 
-/** 4 KB each. Between these steps it pauses, so that the disk also serves the daemon. */
-const PAGES_PER_STEP = 256;
-const PAUSE_MS = 2;
+/** 4 KB each: the daemon waits less than a millisecond for a core that a step uses. */
+const PAGES_PER_STEP = 64;
 
 /** In a backup: when it was made, and with which key the upstream keys are encrypted. */
 const TABLE = 'backup_of';
@@ -23,107 +23,195 @@ interface Backup {
   failed: boolean;
   remaining: number;
   pageCount: number;
-  step(pages: number, done: (error: Error | null) => void): void;
+  step(pages: number, done: Done<void>): void;
 }
 interface BackedUp {
   backup(file: string, begun: (error: Error | null) => void): Backup;
 }
 
-/**
- * Copies a database into a new file, as it is now: what is written meanwhile is not in it. A reader, which no writer waits for: in a write-ahead
- * log, each sees the state of its beginning.
- *
- * @param onPages called with the numbers of copied and of all pages.
- */
-export async function copyWhileUsed(
-  path: string,
-  file: string,
-  onPages: (copied: number, all: number) => void,
-): Promise<void> {
-  const source = await open(path, sqlite3.OPEN_READWRITE);
-  try {
-    await copyPages(source, file, async (copied, all) => {
-      onPages(copied, all);
-      await sleep(PAUSE_MS);
-    });
-  } finally {
-    await close(source);
-  }
-}
+/** Codes of the file system for codes of SQLite: PERM, READONLY, IOERR, FULL, CANTOPEN. */
+const FILE_CODES: Readonly<Record<number, string>> = {
+  3: 'EACCES',
+  8: 'EACCES',
+  10: 'EIO',
+  13: 'ENOSPC',
+  14: 'EACCES',
+};
 
-/** Copies a database that no process uses, with what is still in its log, into a new file. The database and its log are not changed. */
-export async function copyUnused(path: string, file: string): Promise<void> {
-  const source = await openForReading(path);
-  try {
-    await copyPages(source, file, () => undefined);
-  } finally {
-    await close(source);
-  }
-}
+type Done<T> = (error: (Error & { errno?: number }) | null, result: T) => void;
 
-async function copyPages(
-  source: sqlite3.Database,
-  file: string,
-  afterStep: (copied: number, all: number) => Promise<void> | void,
-): Promise<void> {
-  // The backup would begin again with every change by another process, unless all of its steps are in one transaction.
-  await execute(source, 'PRAGMA busy_timeout = 5000; BEGIN; SELECT COUNT(*) FROM sqlite_schema');
-  const backup = await new Promise<Backup>((resolve, reject) => {
-    const begun = (source as unknown as BackedUp).backup(file, (error) => {
-      if (error) reject(error);
-      else resolve(begun);
+/** Calls the driver. Its errors do not say which file they are about: these do, with a code as of the file system. */
+function called<T>(path: string, call: (done: Done<T>) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    call((error, result) => {
+      if (error === null) {
+        resolve(result);
+        return;
+      }
+      const code = FILE_CODES[(error.errno ?? 0) & 0xff];
+      const text = `${path}: ${error.message.replace(/^[A-Z_]+: /, '')}`;
+      reject(code === undefined ? error : Object.assign(new Error(text, { cause: error }), { code, path }));
     });
   });
-  while (!backup.completed) {
-    await new Promise<void>((resolve, reject) => {
-      backup.step(PAGES_PER_STEP, (error) => {
-        if (error) reject(error);
-        else resolve();
+}
+
+/** A connection to a file that is not changed for it: it sets no journal mode. */
+export class SqliteFile {
+  readonly dialect = sqlite;
+  readonly #connection: sqlite3.Database;
+  readonly #path: string;
+  readonly #signal: AbortSignal | undefined;
+  readonly #interrupt = () => {
+    this.#connection.interrupt();
+  };
+
+  private constructor(connection: sqlite3.Database, path: string, signal: AbortSignal | undefined) {
+    this.#connection = connection;
+    this.#path = path;
+    this.#signal = signal;
+    signal?.addEventListener('abort', this.#interrupt);
+  }
+
+  /** @param signal interrupts the statement that runs when it is aborted. */
+  static toWrite(path: string, signal?: AbortSignal): Promise<SqliteFile> {
+    return this.#open(path, path, sqlite3.OPEN_READWRITE, signal);
+  }
+
+  /** For a file that no process uses. With what is in its log; neither is changed. */
+  static toRead(path: string, signal?: AbortSignal): Promise<SqliteFile> {
+    return this.#open(path, uriOfUnused(path), sqlite3.OPEN_READONLY, signal);
+  }
+
+  static async #open(path: string, address: string, mode: number, signal?: AbortSignal): Promise<SqliteFile> {
+    signal?.throwIfAborted();
+    const connection = await called<sqlite3.Database>(path, (done) => {
+      const opened = new sqlite3.Database(address, mode | sqlite3.OPEN_URI, (error) => {
+        done(error, opened);
       });
     });
-    if (backup.failed) throw new Error('SQLite could not copy a page');
-    await afterStep(backup.pageCount - backup.remaining, backup.pageCount);
+    return new SqliteFile(connection, path, signal);
+  }
+
+  execute(sql: string): Promise<void> {
+    return called(this.#path, (done) => {
+      this.#connection.exec(sql, done);
+    });
+  }
+
+  select<Row extends object>(sql: string, bind: Record<string, string> = {}): Promise<Row[]> {
+    const named = Object.fromEntries(Object.entries(bind).map(([name, value]) => [`$${name}`, value]));
+    return called(this.#path, (done) => {
+      this.#connection.all<Row>(sql, named, done);
+    });
+  }
+
+  /** Copies its present state into an empty file: what is written meanwhile is not in it. @param afterStep is given the part that is copied. */
+  async copyTo(path: string, afterStep?: (part: number) => Promise<void>): Promise<void> {
+    // A reader, which no writer waits for. Without one transaction around all steps, the backup would begin again with every change by another process.
+    await this.execute('PRAGMA busy_timeout = 5000; BEGIN; SELECT COUNT(*) FROM sqlite_schema');
+    const backup = await called<Backup>(path, (done) => {
+      const begun = (this.#connection as unknown as BackedUp).backup(path, (error) => {
+        done(error, begun);
+      });
+    });
+    while (!backup.completed) {
+      this.#signal?.throwIfAborted();
+      await called(path, (done) => {
+        backup.step(PAGES_PER_STEP, done);
+      });
+      if (backup.failed) throw new Error('SQLite could not copy a page');
+      await afterStep?.(1 - backup.remaining / backup.pageCount);
+    }
+  }
+
+  close(): Promise<void> {
+    this.#signal?.removeEventListener('abort', this.#interrupt);
+    return new Promise((resolve) => {
+      this.#connection.close(() => {
+        resolve();
+      });
+    });
   }
 }
 
-/** Makes the copy a single file that says what it is, and checks it. @throws if it is damaged. */
-export async function label(file: string, { takenAtMs, keyId }: BackupFacts): Promise<void> {
-  const copy = await open(file, sqlite3.OPEN_READWRITE);
+/** A file that says that it has no write-ahead log, as a backup does, has none: one beside it is of another file. SQLite would read it all the same. */
+function uriOfUnused(path: string): string {
+  return hasLog(path) ? uriForReading(path).href : `${pathToFileURL(path).href}?mode=ro&immutable=1`;
+}
+
+/** Whether a file that no connection of this process has open has a write-ahead log. */
+export function hasLog(path: string): boolean {
+  if (!existsSync(`${path}-wal`)) return false;
+  const header = Buffer.alloc(20);
+  const file = openSync(path, 'r');
   try {
-    await execute(
-      copy,
-      `PRAGMA journal_mode = DELETE;
-       CREATE TABLE ${TABLE} (taken_at BIGINT NOT NULL, key_id VARCHAR(16) NOT NULL);
-       INSERT INTO ${TABLE} VALUES (${Math.trunc(takenAtMs)}, '${keyId.replace(/[^0-9a-f]/g, '')}')`,
-    );
-    const [found] = await all<{ quick_check: string }>(copy, 'PRAGMA quick_check(1)');
-    if (found?.quick_check !== 'ok') throw new Error(`the copy is damaged: ${found?.quick_check ?? ''}`);
+    readSync(file, header, 0, header.length, 0);
   } finally {
-    await close(copy);
+    closeSync(file);
+  }
+  return header[18] === 2;
+}
+
+/** Copies the present state of a database that daemons may use into an empty file. @param afterStep is given the part that is copied. */
+export async function copyWhileUsed(
+  path: string,
+  to: string,
+  afterStep: (part: number) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const source = await SqliteFile.toWrite(path, signal);
+  try {
+    await source.copyTo(to, afterStep);
+  } finally {
+    await source.close();
   }
 }
 
-/** Removes what only a backup has, and makes the copy a single file. */
-export async function unlabel(file: string): Promise<void> {
-  const copy = await open(file, sqlite3.OPEN_READWRITE);
+/** Copies a backup, or a copy that was made in another way, to where the daemon will use it. */
+export async function copyUnused(path: string, to: string, signal: AbortSignal): Promise<void> {
+  const source = await SqliteFile.toRead(path, signal);
   try {
-    await execute(copy, `PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; DROP TABLE IF EXISTS ${TABLE}`);
+    await source.copyTo(to);
   } finally {
-    await close(copy);
+    await source.close();
+  }
+  await change(to, `PRAGMA journal_mode = DELETE; DROP TABLE IF EXISTS ${TABLE}`);
+}
+
+/** Makes the copy a single file that says what it is. */
+export const label = (file: string, { takenAtMs, keyId }: BackupFacts): Promise<void> =>
+  change(
+    file,
+    `PRAGMA journal_mode = DELETE;
+     CREATE TABLE ${TABLE} (taken_at BIGINT NOT NULL, key_id VARCHAR(16) NOT NULL);
+     INSERT INTO ${TABLE} VALUES (${Math.trunc(takenAtMs)}, '${keyId.replace(/[^0-9a-f]/g, '')}')`,
+  );
+
+async function change(file: string, sql: string): Promise<void> {
+  const copy = await SqliteFile.toWrite(file);
+  try {
+    await copy.execute(`PRAGMA synchronous = FULL; ${sql}`);
+  } finally {
+    await copy.close();
   }
 }
 
 /** @returns null for a copy that was made in another way. */
-export async function factsOf(file: string): Promise<BackupFacts | null> {
-  const copy = await openForReading(file);
-  try {
-    const known = await all(copy, `SELECT name FROM sqlite_schema WHERE name = '${TABLE}'`);
-    if (known.length === 0) return null;
-    const [row] = await all<{ taken_at: number; key_id: string }>(copy, `SELECT taken_at, key_id FROM ${TABLE}`);
-    return row ? { takenAtMs: row.taken_at, keyId: row.key_id } : null;
-  } finally {
-    await close(copy);
-  }
+export async function factsOf(copy: SqliteFile): Promise<BackupFacts | null> {
+  const known = await copy.select(sqlite.tableNamed('$table'), { table: TABLE });
+  if (known.length === 0) return null;
+  const [row] = await copy.select<{ taken_at: number; key_id: string }>(`SELECT taken_at, key_id FROM ${TABLE}`);
+  return row ? { takenAtMs: row.taken_at, keyId: row.key_id } : null;
+}
+
+/**
+ * What is damaged in a copy; null if nothing is. @param isThorough also compares indexes with their tables. It takes several times as long.
+ */
+export async function damageOf(copy: SqliteFile, isThorough = false): Promise<string | null> {
+  const check = isThorough ? 'integrity_check' : 'quick_check';
+  const [row] = await copy.select<Record<string, string>>(`PRAGMA ${check}(1)`);
+  const found = row?.[check];
+  return found === 'ok' ? null : (found ?? 'no result');
 }
 
 /** What a database has that an older backup of it lacks. */
@@ -147,12 +235,16 @@ export interface ServedSince {
 }
 
 /** Compares a database that no process writes with a backup of it. */
-export async function servedSince(path: string, backup: string, nowMs: number): Promise<ServedSince> {
-  const now = await open(resolve(path), sqlite3.OPEN_READWRITE | sqlite3.OPEN_URI);
+export async function servedSince(
+  path: string,
+  backup: string,
+  nowMs: number,
+  signal: AbortSignal,
+): Promise<ServedSince> {
+  const now = await SqliteFile.toWrite(path, signal);
   try {
-    await execute(now, `ATTACH DATABASE '${uriForReading(backup).href.replaceAll("'", "''")}' AS old`);
-    const [row] = await all<ServedSince>(
-      now,
+    await now.execute(`ATTACH DATABASE '${uriOfUnused(backup).replaceAll("'", "''")}' AS old`);
+    const [row] = await now.select<ServedSince>(
       `SELECT
          (SELECT COALESCE(SUM(MAX(t.request_count - COALESCE(o.request_count, 0), 0)), 0)
             FROM main.tokens t LEFT JOIN old.tokens o ON o.id = t.id) AS requests,
@@ -177,43 +269,6 @@ export async function servedSince(path: string, backup: string, nowMs: number): 
     if (!row) throw new Error('no figures');
     return row;
   } finally {
-    await close(now);
+    await now.close();
   }
-}
-
-const openForReading = (path: string) => open(uriForReading(path).href, sqlite3.OPEN_READONLY | sqlite3.OPEN_URI);
-
-function open(path: string, mode: number): Promise<sqlite3.Database> {
-  return new Promise((resolve, reject) => {
-    const opened = new sqlite3.Database(path, mode, (error) => {
-      if (error) reject(error);
-      else resolve(opened);
-    });
-  });
-}
-
-function execute(on: sqlite3.Database, sql: string): Promise<void> {
-  return new Promise((resolve, reject) => {
-    on.exec(sql, (error) => {
-      if (error) reject(error);
-      else resolve();
-    });
-  });
-}
-
-function all<Row extends object>(on: sqlite3.Database, sql: string): Promise<Row[]> {
-  return new Promise((resolve, reject) => {
-    on.all<Row>(sql, (error: Error | null, rows: Row[]) => {
-      if (error) reject(error);
-      else resolve(rows);
-    });
-  });
-}
-
-function close(connection: sqlite3.Database): Promise<void> {
-  return new Promise((resolve) => {
-    connection.close(() => {
-      resolve();
-    });
-  });
 }

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import type { Sequelize, Transaction } from 'sequelize';
 import type { Bind, Database, SqlTransaction, StatementTimeout } from './database.js';
@@ -74,8 +74,9 @@ export type ReadOnlyDatabase = Pick<Database, 'dialect' | 'select' | 'close'>;
 
 /** For access that does not change the database. See `openSqliteReader`. */
 export function uriForReading(path: string): URL {
-  const query = existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1';
-  return new URL(`?${query}`, pathToFileURL(path));
+  const file = existsSync(path) ? realpathSync(path) : path; // The log is beside the file, not beside a link to it.
+  const query = existsSync(`${file}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1';
+  return new URL(`?${query}`, pathToFileURL(file));
 }
 
 /**
