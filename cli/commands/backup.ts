@@ -33,7 +33,7 @@ const backup = command({
         `It does not contain the encryption key, whose fingerprint is ${keyIds.join(' and ')}. Keep that key in another place: without it the backup is useless.`,
       );
       if (missing.length === 0) return EXIT.done;
-      output.finding(
+      output.warn(
         `the present settings do not have the key with the fingerprint ${missing.join(' and ')}: with them nobody can use this backup. Set ENCRYPTION_KEY to that key`,
       );
       return EXIT.checkFailed;

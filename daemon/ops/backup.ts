@@ -245,6 +245,7 @@ async function replace(path: string, file: string, signal: AbortSignal): Promise
     const isThere = existsSync(path);
     shareOwner(next.path, isThere ? path : dirname(path));
     await next.handle.sync();
+    signal.throwIfAborted();
     const kept = `${path}.before-${new Date().toISOString().replace(/[:.]/g, '-')}`;
     if (isThere) await link(path, kept);
     // Left by a process that was killed. SQLite would read them with the new file.
@@ -296,10 +297,13 @@ async function begin(path: string, inUse: string): Promise<Unfinished> {
     }
   };
   const left = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => null);
-  const unlockLeft = left && (await lock(left));
-  await remove(path);
-  await unlockLeft?.();
-  await left?.close();
+  try {
+    const unlock = left && (await lock(left));
+    await remove(path);
+    await unlock?.();
+  } finally {
+    await left?.close();
+  }
   const handle = await open(path, 'wx', 0o600);
   const unlock = await lock(handle);
   return {

@@ -3,8 +3,11 @@ import {
   chownSync,
   copyFileSync,
   existsSync,
+  linkSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -13,6 +16,7 @@ import { join } from 'node:path';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
 import { canaryEncryptionKey } from '../support/canaries.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
+import { eventually } from '../support/eventually.js';
 import { type Provider, startProvider } from '../support/provider.js';
 import { asOperatorError } from '../../daemon/ops/operator-error.js';
 import { llmp } from './captured.js';
@@ -198,7 +202,10 @@ describe('llmp backup and llmp restore', () => {
     const dir = temporaryFolder();
     if (isRoot) chownSync(dir, uid, gid);
     const path = join(dir, 'llmp.db');
-    const second = await here(`restore ${file}`, { DATABASE_URL: path });
+    const [linked, linkedFile] = [join(daemon.dir, 'linked.db'), join(daemon.dir, 'linked-backup.db')];
+    symlinkSync(path, linked);
+    symlinkSync(file, linkedFile);
+    const second = await here(`restore ${linkedFile}`, { DATABASE_URL: linked });
     expect(second.exitCode, second.err).to.equal(0);
     for (const end of ['', '.lock']) expect(ownerOf(path + end).slice(0, 2), end).to.deep.equal([uid, gid]);
     await start(dir);
@@ -253,31 +260,125 @@ describe('llmp backup and llmp restore', () => {
     expect(await calls(token.token, 1)).to.deep.equal([200]);
   });
 
+  /** So that copying it takes a while. */
+  async function fill(): Promise<void> {
+    const database = new SqliteDatabase(daemon.databasePath);
+    await database.transact((tx) => tx.execute('CREATE TABLE filler AS SELECT ZEROBLOB(20000000) AS x'));
+    await database.close();
+  }
+  const backups = () => readdirSync(daemon.dir).filter((name) => name.startsWith('backup'));
+  const isBegun = () => eventually('it has begun', () => existsSync(`${file}.partial`));
+
+  it('leaves nothing of what is interrupted, and replaces what a kill has left', async () => {
+    await fill();
+    const other = join(daemon.dir, 'other');
+    writeFileSync(other, 'as it was');
+    symlinkSync(other, `${file}.partial`);
+    const backup = await here(`backup ${file}`);
+    expect(backup.exitCode, backup.err).to.equal(0);
+    expect(readFileSync(other, 'utf8')).to.equal('as it was');
+    rmSync(file);
+
+    writeFileSync(`${file}.partial`, 'left by a kill');
+    const env = { DATABASE_URL: daemon.databasePath, ENCRYPTION_KEY: KEY };
+    const isWritten = () => statSync(`${file}.partial`, { throwIfNoEntry: false })?.size ?? 0;
+    const interrupted = eventually('it is being written', () => isWritten() > 100_000);
+    expect(await llmp(`backup ${file}`, { env, interrupted })).to.deep.equal({
+      exitCode: 130,
+      out: '',
+      err: 'Interrupted. Nothing was changed.\n',
+    });
+    expect(backups()).to.deep.equal([]);
+
+    await backUp();
+    await daemon.stop();
+    const before = statSync(daemon.databasePath).ino;
+    const isRestoring = () => existsSync(`${daemon.databasePath}.restoring`);
+    const second = await llmp(`restore --yes ${file}`, { env, interrupted: eventually('it restores', isRestoring) });
+    expect(second.exitCode, second.err).to.equal(130);
+    expect(statSync(daemon.databasePath).ino).to.equal(before);
+    expect(readdirSync(daemon.dir).filter((name) => /restoring|before/.test(name))).to.deep.equal([]);
+    await start(daemon.dir);
+  });
+
+  it('makes one backup to a file at a time', async () => {
+    await fill();
+    const first = backUp();
+    await isBegun();
+    const second = await backUp();
+    expect(second.err).to.match(/^llmp: another backup to .*backup.db is running\n$/);
+    expect(second.exitCode).to.equal(4);
+    expect((await first).exitCode).to.equal(0);
+    expect(backups()).to.deep.equal(['backup.db']);
+  });
+
+  it('says which key a backup needs if the settings do not have it', async () => {
+    await daemon.createProject();
+    const { exitCode, out, err } = await here(`backup ${file} -o json`, { ENCRYPTION_KEY: canaryEncryptionKey() });
+    const needed = await here(`restore -n ${file}`, { DATABASE_URL: join(temporaryFolder(), 'llmp.db') });
+    expect(needed.exitCode, needed.err).to.equal(0);
+    const [id] = (JSON.parse(out) as { key_ids: string[] }).key_ids;
+    expect(err).to.include(
+      `the present settings do not have the key with the fingerprint ${id}: with them nobody can use`,
+    );
+    expect(exitCode).to.equal(9);
+  });
+
   it('refuses what cannot be backed up or restored', async () => {
     await backUp();
     await daemon.stop();
-    const text = join(daemon.dir, 'text');
-    writeFileSync(text, 'not a database');
+    const at = (name: string) => join(daemon.dir, name);
+    const made = (name: string, content: string | Buffer) => {
+      writeFileSync(at(name), content);
+      return at(name);
+    };
+    const text = made('text', 'not a database');
+    const whole = readFileSync(file);
+    const foreign = new SqliteDatabase(at('foreign.db'));
+    await foreign.transact((tx) => tx.execute('CREATE TABLE notes (a BIGINT)'));
+    await foreign.close();
+    const newer = new SqliteDatabase(made('newer.db', whole));
+    await newer.transact((tx) => tx.execute("UPDATE schema_migrations SET min_build = '999.0.0'"));
+    await newer.close();
+    made('unfinished.db-journal', 'x');
+    made('log.db-wal', 'x');
+    linkSync(daemon.databasePath, at('hard.db'));
     const refusals: [string, RegExp, number, Record<string, string>?][] = [
       [`backup ${file}`, /exists already/, 4],
+      [`backup ${at('log.db')}`, /log.db-wal exists already/, 4],
+      [`backup ${daemon.dir}`, /exists already/, 4],
       [
         'backup x.db',
         /is on a server, and this command is for SQLite. Use pg_dump/,
         4,
         { DATABASE_URL: 'postgres://a@b/c', DB_DRIVER: 'postgres' },
       ],
-      ['backup x.db', /does not exist. Check DATABASE_URL/, 4, { DATABASE_URL: join(daemon.dir, 'none.db') }],
-      [`restore ${join(daemon.dir, 'none.db')}`, /does not exist/, 4],
-      [`restore ${daemon.databasePath}`, /is the database itself/, 4],
-      [`restore ${text}`, /text is not a backup of llmp/, 4],
+      ['backup x.db', /does not exist. Check DATABASE_URL/, 4, { DATABASE_URL: at('none.db') }],
       [`backup ${text}/x.db`, /text\/x.db.* does not exist, or its folder does not/, 4],
-      [`backup ${daemon.dir}/none/x.db`, /none does not exist, or its folder does not/, 4],
+      [`backup ${at('none')}/x.db`, /none does not exist, or its folder does not/, 4],
+      [`restore ${at('none.db')}`, /none.db does not exist/, 4],
+      [`restore ${daemon.dir}`, /is not a file/, 4],
+      [`restore ${daemon.databasePath}`, /is the database itself/, 4],
+      [`restore ${at('hard.db')}`, /is the database itself/, 4],
+      [`restore ${text}`, /text is not a backup of llmp/, 4],
+      [`restore ${made('empty', '')}`, /empty is not a backup of llmp/, 4],
+      [`restore ${at('foreign.db')}`, /foreign.db is not a backup of llmp/, 4],
+      [`restore ${made('half.db', whole.subarray(0, whole.length / 2))}`, /half.db is damaged/, 4],
+      [`restore ${at('newer.db')}`, /newer.db: the schema .* needs llmp 999.0.0 or newer/, 4],
+      [`restore ${made('unfinished.db', whole)}`, /is not whole.*unfinished.db-journal/, 4],
     ];
+    if (process.getuid?.() !== 0) {
+      const folder = at('closed');
+      mkdirSync(folder, { mode: 0o500 });
+      refusals.push([`backup ${folder}/x.db`, /^llmp: no permission: .*closed\/x.db.partial/, 77]);
+    }
     for (const [args, says, code, env] of refusals) {
       const { exitCode, err } = await here(args, env);
       expect(err).to.match(says);
       expect(exitCode, args).to.equal(code);
     }
+    const ignored = await here(`restore -n ${made('log.db', whole)}`);
+    expect(ignored.err, 'with the log of another file').to.include('Nothing was served since');
     await start(daemon.dir);
   });
 });

@@ -18,19 +18,12 @@ import { eventually } from '../support/eventually.js';
 import { auditOf, changesOf, problemOf, storedIn, write } from '../support/management.js';
 import { launchDaemon } from '../support/process.js';
 import { expectRefusal, RATE_LIMITED, UNAUTHORIZED, UNAVAILABLE } from '../support/refusals.js';
+import { WITHOUT_MOUNT } from '../support/mounts.js';
 import { ProxyFixture } from '../support/proxy-fixture.js';
 import { addTokens } from './support/add-tokens.js';
 
 const HOUR_MS = 3_600_000;
 const WAL_BYTES = 16 * 2 ** 20;
-
-const canMount = () => {
-  const dir = temporaryFolder();
-  const isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', dir]).status === 0;
-  if (isMounted) spawnSync('umount', [dir]);
-  return isMounted;
-};
-const WITHOUT_MOUNT = process.env.CI !== 'true' && !canMount() ? ' (skipped: mounting is not permitted here)' : '';
 
 const sqliteOf = ({ daemon }: TestDaemon) => daemon.stores.database as SqliteDatabase;
 

@@ -1,6 +1,15 @@
 /** Backup and restore with the commands of docs/operate/backup.md. */
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { expect } from 'chai';
 import { Sequelize } from 'sequelize';
@@ -9,6 +18,7 @@ import { MAIN } from '../cli/processes.js';
 import { canaryEncryptionKey } from '../support/canaries.js';
 import { startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
+import { WITHOUT_MOUNT } from '../support/mounts.js';
 import { type Provider, startProvider } from '../support/provider.js';
 
 const PAGE = readFileSync(resolve(import.meta.dirname, '../../../docs/operate/backup.md'), 'utf8');
@@ -116,5 +126,76 @@ describe('a backup', function () {
     } finally {
       await server.remove();
     }
+  });
+});
+
+describe(`a backup on a full disk${WITHOUT_MOUNT}`, function () {
+  this.timeout(60_000);
+  let daemon: TestDaemon;
+  let disk: string;
+  const env = () => ({ DATABASE_URL: daemon.databasePath });
+  const llmp = (args: readonly string[], under: readonly string[] = []) => {
+    const [program = '', ...rest] = [...under, process.execPath, '--', MAIN, ...args];
+    const { status, stderr } = spawnSync(program, rest, {
+      env: { PATH: process.env.PATH, ...env() },
+      encoding: 'utf8',
+    });
+    return { status, stderr };
+  };
+  const sizeOf = (path: string) => statSync(path).size;
+
+  before(function () {
+    if (WITHOUT_MOUNT) this.skip();
+  });
+  beforeEach(async () => {
+    daemon = await startDaemon({ upstream: 'http://127.0.0.1:9' });
+    await daemon.createProject();
+    await daemon.stop();
+    disk = temporaryFolder();
+  });
+  afterEach(() => spawnSync('umount', ['-l', disk]));
+  const mount = (bytes: number) => {
+    expect(spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${bytes}`, 'tmpfs', disk]).status).to.equal(0);
+  };
+
+  it('is refused, or leaves nothing behind', () => {
+    mount(65_536);
+    const file = join(disk, 'backup.db');
+    const refused = llmp(['backup', file]);
+    expect(refused.stderr).to.match(
+      /^llmp: the disk is full: .* has [\d.]+ kB left, and needs [\d.]+ kB\. Make room, or use another disk\n$/,
+    );
+    expect(refused.status).to.equal(69);
+    spawnSync('umount', [disk]);
+    // Enough for the copy alone, and not for what SQLite writes with it.
+    mount(sizeOf(daemon.databasePath));
+    const failed = llmp(['backup', file]);
+    expect(failed.stderr).to.match(/^llmp: the disk is full: .*backup.db.partial: database or disk is full\n$/);
+    expect(failed.status).to.equal(69);
+    const limited = llmp(['backup', `${daemon.databasePath}.backup`], ['prlimit', '--fsize=100000']);
+    expect(limited.stderr).to.match(/^llmp: reading or writing failed: .*.backup.partial: disk I\/O error\n$/);
+    expect(limited.status).to.equal(69);
+    expect([readdirSync(disk), readdirSync(daemon.dir).filter((name) => name.includes('backup'))]).to.deep.equal([
+      [],
+      [],
+    ]);
+  });
+
+  it('cannot be restored there, and the present database stays', () => {
+    const file = join(temporaryFolder(), 'backup.db');
+    expect(llmp(['backup', file]).status).to.equal(0);
+    mount(2 * sizeOf(file));
+    const path = join(disk, 'llmp.db');
+    for (const end of ['', '.key']) copyFileSync(daemon.databasePath + end, path + end);
+    const present = () => ({ files: readdirSync(disk).sort(), bytes: readFileSync(path).toString('base64') });
+    expect(llmp(['restore', '-n', file]).status).to.equal(0);
+    daemon.databasePath = path;
+    const before = present();
+    const refused = llmp(['restore', '--yes', file]);
+    expect(refused.stderr).to.match(/\nllmp: the disk is full: .* Make room, or use another disk\n$/);
+    expect(refused.status).to.equal(69);
+    const limited = llmp(['restore', '--yes', file], ['prlimit', '--fsize=100000']);
+    expect(limited.status).to.equal(69);
+    expect(present()).to.deep.equal({ ...before, files: [...before.files, 'llmp.db.lock'].sort() });
   });
 });
