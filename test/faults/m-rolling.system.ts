@@ -9,56 +9,13 @@ import { MANAGEMENT_TOKEN, temporaryFolder } from '../support/daemon.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 import { eventually } from '../support/eventually.js';
 import { Fleet, type Member } from '../support/fleet.js';
-import { HaProxy, WITHOUT_HAPROXY } from '../support/haproxy.js';
-import { Nginx, WITHOUT_NGINX } from '../support/nginx.js';
-import { freePort } from '../support/ports.js';
+import { type Front, FRONTS } from '../support/fronts.js';
 import { ask, head } from '../support/raw.js';
 import { Realtime } from '../support/realtime.js';
 
 const ROUNDS = 2;
 const CLIENTS = 8;
 const kind: ServerKind = WITHOUT.postgres ? 'mysql' : 'postgres';
-
-interface Front {
-  url: string;
-  complaints: string;
-  /** Whether the proxy sends requests to the instance with this index. An operator waits for that before the next restart. */
-  sendsTo(index: number): boolean;
-  stop(): Promise<void>;
-}
-
-/** Each proxy with the settings that its example requires of the two instances. */
-const FRONTS = [
-  {
-    name: 'nginx',
-    without: WITHOUT_NGINX,
-    instances: () => {
-      const dir = temporaryFolder();
-      const sockets = [join(dir, '1.sock'), join(dir, '2.sock')] as const;
-      const env = sockets.map((socket) => ({
-        LISTEN_ADDR: `unix:${socket}`,
-        MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0',
-        SHUTDOWN_DELAY: '1s',
-      }));
-      return Promise.resolve({ env, start: (): Promise<Front> => Nginx.start(sockets) });
-    },
-  },
-  {
-    name: 'HAProxy',
-    without: WITHOUT_HAPROXY,
-    instances: async () => {
-      const dir = temporaryFolder();
-      const one = { socket: join(dir, '1.sock'), managementPort: await freePort() };
-      const other = { socket: join(dir, '2.sock'), managementPort: await freePort() };
-      const env = [one, other].map(({ socket, managementPort }) => ({
-        LISTEN_ADDR: `unix:${socket}`,
-        MANAGEMENT_LISTEN_ADDR: `127.0.0.1:${managementPort}`,
-        SHUTDOWN_DELAY: '2s',
-      }));
-      return { env, start: (): Promise<Front> => HaProxy.start([one, other]) };
-    },
-  },
-];
 
 for (const { name, without, instances } of FRONTS) {
   describe(`M: two instances behind ${name}${without || WITHOUT[kind]}`, function () {

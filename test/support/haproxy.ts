@@ -31,9 +31,9 @@ export class HaProxy {
     this.port = port;
   }
 
-  /** @param instances the two instances, which need not be running. */
-  static async start(instances: readonly [Instance, Instance]): Promise<HaProxy> {
-    const haproxy = new HaProxy(await freePort());
+  /** @param instances the two instances, which need not be running. @param port by default a free one. */
+  static async start(instances: readonly [Instance, Instance], port?: number): Promise<HaProxy> {
+    const haproxy = new HaProxy(port ?? (await freePort()));
     await haproxy.#begin(instances);
     return haproxy;
   }

@@ -23,9 +23,9 @@ export class Nginx {
     this.port = port;
   }
 
-  /** @param sockets the sockets of the two instances, which need not be running. */
-  static async start(sockets: readonly [string, string]): Promise<Nginx> {
-    const nginx = new Nginx(await freePort());
+  /** @param sockets the sockets of the two instances, which need not be running. @param port by default a free one. */
+  static async start(sockets: readonly [string, string], port?: number): Promise<Nginx> {
+    const nginx = new Nginx(port ?? (await freePort()));
     await nginx.#begin(sockets);
     return nginx;
   }
