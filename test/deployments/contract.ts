@@ -4,6 +4,7 @@ import { behavesInTheAdminUi } from './contract/admin.js';
 import { behavesInAudit } from './contract/audit.js';
 import { behavesAtBudgets } from './contract/budgets.js';
 import { behavesAtCaps } from './contract/caps.js';
+import { behavesAfterACopy, type Carried, carry } from './contract/copied.js';
 import { behavesInChanges } from './contract/changes.js';
 import { behavesOnTheCommandLine } from './contract/cli.js';
 import { behavesInLists } from './contract/lists.js';
@@ -15,7 +16,7 @@ import { behavesInTheTerminalUi } from './contract/tui.js';
 import { behavesInTop } from './contract/top.js';
 import { behavesInUsage } from './contract/usage.js';
 import { insertTestData, type TestData } from './test-data.js';
-import { skipReason } from './deployments.js';
+import { ALONE_ON_SQLITE, skipReason } from './deployments.js';
 import { type Deployment, System } from './system.js';
 
 export function fulfilsTheContract(deployment: Deployment): void {
@@ -24,7 +25,8 @@ export function fulfilsTheContract(deployment: Deployment): void {
     this.timeout(60_000);
     let system: System | undefined;
     let furnished: TestData;
-    const given: ContractContext = {
+    let carried: Carried;
+    const given = {
       get system() {
         if (!system) throw new Error('it is not running');
         return system;
@@ -32,13 +34,19 @@ export function fulfilsTheContract(deployment: Deployment): void {
       get testData() {
         return furnished;
       },
-    };
+      get carried() {
+        return carried;
+      },
+    } satisfies ContractContext & { carried: Carried };
 
     before(async function () {
       this.timeout(180_000);
       if (why) this.skip();
-      system = await System.start(deployment);
+      system = await System.start(deployment.isCopied ? ALONE_ON_SQLITE : deployment);
       furnished = await insertTestData(system);
+      if (!deployment.isCopied) return;
+      carried = await carry(system, furnished);
+      system = await system.growTo(deployment);
     });
     after(() => system?.stop());
 
@@ -48,6 +56,7 @@ export function fulfilsTheContract(deployment: Deployment): void {
     behavesOnTheCommandLine(given);
     behavesInTheTerminalUi(given);
     behavesInTheAdminUi(given);
+    if (deployment.isCopied) behavesAfterACopy(given);
     behavesInChanges(given);
     behavesInAccess(given);
     behavesInExchanges(given);

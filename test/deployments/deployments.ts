@@ -4,20 +4,27 @@ import { WITHOUT_NGINX } from '../support/nginx.js';
 import { WITHOUT_REDIS } from '../support/redis.js';
 import type { Deployment } from './system.js';
 
-const on = (name: string, server: ServerKind | null, isBehindNginx = false, workers = 1): Deployment => ({
+const on = (name: string, server: ServerKind | null, more: Partial<Deployment> = {}): Deployment => ({
   name,
   server,
-  isBehindNginx,
-  workers,
+  isBehindNginx: false,
+  workers: 1,
+  isCopied: false,
+  ...more,
 });
 
+export const ALONE_ON_SQLITE = on('SQLite', null);
+
 export const DEPLOYMENTS = [
-  on('SQLite', null),
-  on('SQLite, with three workers', null, false, 3),
+  ALONE_ON_SQLITE,
+  on('SQLite, with three workers', null, { workers: 3 }),
   on('PostgreSQL and Redis', 'postgres'),
-  on('PostgreSQL and Redis, with two workers each', 'postgres', false, 2),
-  on('MariaDB and Redis', 'mysql'),
-  on('two instances behind nginx, on PostgreSQL and Redis', 'postgres', true),
+  on('PostgreSQL and Redis, with two workers each', 'postgres', { workers: 2 }),
+  on('MariaDB and Redis, with a database copied from SQLite', 'mysql', { isCopied: true }),
+  on('two instances behind nginx, on PostgreSQL and Redis, with a database copied from SQLite', 'postgres', {
+    isBehindNginx: true,
+    isCopied: true,
+  }),
 ];
 
 /** Says why a row is skipped here. Where everything must be installed, it fails instead. */

@@ -22,6 +22,8 @@ export interface Deployment {
   isBehindNginx: boolean;
   /** WORKERS of each instance. */
   workers: number;
+  /** The test data is made by one instance on SQLite, and copied with `llmp migrate copy`. */
+  isCopied: boolean;
 }
 
 /** A response of the management API. */
@@ -75,16 +77,26 @@ export class System {
     this.#nginx = nginx;
   }
 
-  static async start(deployment: Deployment): Promise<System> {
+  static start(deployment: Deployment): Promise<System> {
+    return System.#start(deployment, null);
+  }
+
+  /** Ends, and goes on as another deployment with a copy of the database. The first instance keeps its audit files. */
+  growTo(deployment: Deployment): Promise<System> {
+    return System.#start(deployment, this);
+  }
+
+  static async #start(deployment: Deployment, before: System | null): Promise<System> {
     const { server: kind, isBehindNginx, workers } = deployment;
     const server = kind && (await DatabaseServer.start(kind));
     const redis = kind && (await TestRedis.start());
     const count = kind ? 2 : 1;
     const dir = temporaryFolder();
-    const folders = Array.from({ length: count }, () => temporaryFolder());
+    const [kept] = before ? before.#folders : [];
+    const folders = [kept ?? temporaryFolder(), ...Array.from({ length: count - 1 }, () => temporaryFolder())];
     const sockets = [join(dir, '1.sock'), join(dir, '2.sock')] as const;
     const env: Record<string, string> = {
-      ENCRYPTION_KEY: canaryEncryptionKey(),
+      ENCRYPTION_KEY: (before && before.#env.ENCRYPTION_KEY) ?? canaryEncryptionKey(),
       DATABASE_URL: server ? await server.newDatabase() : join(dir, 'llmp.db'),
       ...(kind && { DB_DRIVER: kind }),
       ...(redis && { REDIS_ADDR: redis.address }),
@@ -94,6 +106,11 @@ export class System {
       WORKERS: String(workers),
       ...(isBehindNginx && { TRUSTED_PROXIES: '127.0.0.1', MANAGEMENT_LISTEN_ADDR: '127.0.0.1:0' }),
     };
+    if (before) {
+      await before.stop();
+      const copied = await ended(start(['migrate', 'copy', '--to', env.DATABASE_URL ?? ''], before.#env));
+      if (copied.exitCode !== 0) throw new Error(`migrate copy: ${copied.exitCode} ${copied.err}`);
+    }
     const fleet = await Fleet.start(server, {
       count,
       env,

@@ -96,13 +96,21 @@ async function useTokens(system: System, tokens: readonly WireTokenCreated[]): P
     for (let nth = 0; nth < requests; nth++) {
       const status = await system.completion(token.token, model);
       if (status !== 200) throw new Error(`a new token: ${status}`);
-      const hourMs = hourOf(Date.now());
-      usage.push({ tokenId: token.id, projectId: token.project_id, model, hourMs, ...counted(1) });
+      usage.push(usedNow(token, model));
     }
     await system.settled(token.id, requests);
   });
   return usage;
 }
+
+/** One request, as usage reports have it. */
+export const usedNow = (token: WireTokenCreated, model: string): HourlyUse => ({
+  tokenId: token.id,
+  projectId: token.project_id,
+  model,
+  hourMs: hourOf(Date.now()),
+  ...counted(1),
+});
 
 /** Usage as earlier daemons would have written it, over the last twenty days. */
 async function usePast(system: System, tokens: readonly WireTokenCreated[], nowMs: number): Promise<HourlyUse[]> {

@@ -5,39 +5,41 @@ import { usdOf } from '../../../daemon/api/money.js';
 import type { WireProject, WireToken, WireTokenCreated } from '../../../daemon/api/contract.js';
 import { UPSTREAM_KEY } from '../../support/daemon.js';
 import { eventually } from '../../support/eventually.js';
-import { COMPLETION_TOKENS, PROMPT_TOKENS } from '../system.js';
+import { COMPLETION_TOKENS, PROMPT_TOKENS, type System } from '../system.js';
 import type { ContractContext } from './context.js';
 
 // 0.15 and 0.60 USD per million tokens.
-const MODEL = 'gpt-4o-mini';
+export const CHAT_MODEL = 'gpt-4o-mini';
 const NANO_PER_CHAT = PROMPT_TOKENS * 150 + COMPLETION_TOKENS * 600;
-const TOKENS_PER_CHAT = PROMPT_TOKENS + COMPLETION_TOKENS;
+export const TOKENS_PER_CHAT = PROMPT_TOKENS + COMPLETION_TOKENS;
 const CHAT = JSON.stringify({
-  model: MODEL,
+  model: CHAT_MODEL,
   messages: [{ role: 'user', content: 'hello' }],
   max_tokens: COMPLETION_TOKENS,
 });
 /** What the daemon reserves for it at most: instructions that the provider may add are included. */
-const MOST_TOKENS = CHAT.length + 512 + COMPLETION_TOKENS;
+export const MOST_TOKENS = CHAT.length + 512 + COMPLETION_TOKENS;
 const MOST_NANO = MOST_TOKENS * 150 + COMPLETION_TOKENS * 450;
 const CLIENTS = 12;
+
+/** A request for which a budget can be reserved. @returns its status, once the response is complete. */
+export async function chat(system: System, { token }: WireTokenCreated, at?: number): Promise<number> {
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: CHAT };
+  const response = await system.call(token, '/v1/chat/completions', { ...init, ...(at !== undefined && { at }) });
+  await response.text();
+  return response.status;
+}
 
 export function behavesAtBudgets(given: ContractContext): void {
   describe('a hard budget', () => {
     let project: WireProject;
-    const asked = async (token: WireTokenCreated, at: number) => {
-      const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: CHAT, at };
-      const response = await given.system.call(token.token, '/v1/chat/completions', init);
-      await response.text();
-      return response.status;
-    };
     /** Asks with these tokens until nothing more fits. @returns how many requests the provider got. */
     const exhaust = async (...tokens: WireTokenCreated[]) => {
       const { received } = given.system.provider;
       received.length = 0;
       const askOn = async (client: number) => {
         for (let n = client; ; n++) {
-          const status = await asked(tokens[n % tokens.length]!, n);
+          const status = await chat(given.system, tokens[n % tokens.length]!, n);
           if (status === 402) return;
           // 429: it fits once others have settled. 503: another instance has leased what this one needs.
           expect(status).to.be.oneOf([200, 429, 503]);
