@@ -344,7 +344,8 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
     description: [
       'Copies the SQLite database into one file, as it is at that moment, while the daemon runs or not. The file does not contain the encryption key, only its fingerprint. Without that key the file is useless: keep the key in another place. For a database server use its own tools.',
     ],
-    exitStatus: '4 if nothing could be backed up, for example because the file exists. For other codes see llmp(1).',
+    exitStatus:
+      '4 if nothing could be backed up, for example because the file exists; 9 if the settings do not have the key that the backup needs; 69 if the disk is full; 77 without permission for a file. For other codes see llmp(1).',
     seeAlso: ['llmp-restore(1)', ...SETTINGS],
   },
   restore: {
@@ -352,7 +353,7 @@ export const DESCRIPTIONS: Readonly<Record<string, Description>> = {
       'Puts a backup in the place of the SQLite database. The daemon must be stopped. It compares the backup with the present database and says what was served since and would be forgotten: requests, cost, tokens that were issued or revoked. Then it asks for a confirmation, or needs `--yes`. The present database stays beside the restored one, under another name.',
     ],
     exitStatus:
-      '2 if it was not confirmed; 4 if the backup cannot be used, for example because it needs another encryption key. For other codes see llmp(1).',
+      '2 if it was not confirmed; 4 if the backup cannot be used, for example because it needs another encryption key, or if a daemon runs; 69 if the disk is full; 77 without permission for a file. Then the present database is as it was. For other codes see llmp(1).',
     seeAlso: ['llmp-backup(1)', ...SETTINGS],
   },
   config: {
