@@ -61,6 +61,11 @@ export class IdentityProvider {
     this.#log = new LogThrottle(options.clock, options.log, LOG_INTERVAL_MS);
   }
 
+  /** Reads its configuration. @returns whether command lines can log in with it. */
+  supportsDevices(): Promise<boolean> {
+    return this.#asking((configuration) => Promise.resolve(supportsDevices(configuration)));
+  }
+
   /** @returns where the browser goes. */
   authorizationUrl(redirectUri: string, { state, nonce, verifier }: LogInChecks): Promise<string> {
     return this.#asking(async (configuration) => {
@@ -93,7 +98,7 @@ export class IdentityProvider {
 
   beginDevice(): Promise<DeviceGrant> {
     return this.#asking(async (configuration) => {
-      if (configuration.serverMetadata().device_authorization_endpoint === undefined) {
+      if (!supportsDevices(configuration)) {
         throw new ProviderUnreachable('it does not support the device authorization grant');
       }
       return deviceGrantIn(await oidc.initiateDeviceAuthorization(configuration, { scope: scopeFor(configuration) }));
@@ -179,6 +184,9 @@ function scopeFor(configuration: oidc.Configuration): string {
   const { scopes_supported: supported = ['profile', 'email'] } = configuration.serverMetadata();
   return ['openid', ...['profile', 'email', 'groups'].filter((scope) => supported.includes(scope))].join(' ');
 }
+
+const supportsDevices = (configuration: oidc.Configuration) =>
+  configuration.serverMetadata().device_authorization_endpoint !== undefined;
 
 /** `client_secret_basic` is what a provider supports that says nothing (OpenID Connect Discovery, 3). */
 const authenticated: oidc.ClientAuth = (server, client, body, headers) => {

@@ -12,8 +12,10 @@ import { InvalidKeyFile, readEncryptionKeyFile, SecretBox } from '../store/secre
 import type { Database } from '../store/sql/database.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import { checkEncoding, missingPrivileges } from '../store/sql/server-check.js';
+import { namesById } from '../store/sql/names.js';
 import { checkSealedKeys } from '../store/sql/resealing.js';
 import type { ReadOnlyDatabase } from '../store/sql/sqlite-database.js';
+import { keyFilesOfTrusts, projectsOfRoles } from './doctor-access.js';
 import {
   type DoctorContext,
   checksWith,
@@ -60,6 +62,7 @@ async function* database(
     if (!opened) return;
     const hasTables = yield* checkSchema(opened, context);
     if (hasTables) yield await keyFinding(opened, address, context);
+    if (hasTables) yield* namedInAccess(opened, context);
     if (hasTables && address.driver === 'sqlite')
       yield* growthFindings(await growthOf(address.path, validSettings(context, ['workers'])?.workers ?? 1));
   } catch (error) {
@@ -163,6 +166,16 @@ export function schemaFinding(
   }
   if (current === null) return ok(SCHEMA, 'empty; the first start creates the tables');
   return warning(SCHEMA, `older than ${release}, whose next start migrates it: ${missing}`, migrate);
+}
+
+/** What trusts and roles name, and is not there. */
+async function* namedInAccess(database: ReadOnlyDatabase, context: DoctorContext): AsyncGenerator<Finding> {
+  const trusts = await database.select<{ file: string; trusts: number }>(
+    `SELECT t.jwks_file AS file, COUNT(*) AS trusts FROM trusts t
+     WHERE t.is_active = TRUE AND t.jwks_file IS NOT NULL GROUP BY t.jwks_file ORDER BY t.jwks_file`,
+  );
+  yield* keyFilesOfTrusts(trusts, context);
+  yield* projectsOfRoles(context, async (ids) => (await namesById(database, [], ids)).projects);
 }
 
 async function keyFinding(

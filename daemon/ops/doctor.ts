@@ -4,6 +4,7 @@ import { secretsIn, SettingsError } from '../../config/settings.js';
 import { readEnvFile } from '../../config/sources.js';
 import { withTimeout } from '../core/timing.js';
 import type { Clock } from '../core/ports.js';
+import { keyFileChecks, logInChecks, roleChecks } from './doctor-access.js';
 import { auditChecks } from './doctor-files.js';
 import { databaseChecks } from './doctor-database.js';
 import { type DoctorContext, codeOf, failed, type CheckGroup, type Finding } from './doctor-finding.js';
@@ -57,6 +58,9 @@ export async function runDoctor({
     auditChecks(context),
     redisChecks(context),
     upstreamChecks(context),
+    logInChecks(context),
+    roleChecks(context),
+    keyFileChecks(context),
     ...listeningChecks(context),
     systemdChecks(context),
     ...more,

@@ -1,10 +1,11 @@
 import { expect } from 'chai';
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import { createServer as createTlsServer } from 'node:https';
 import { join } from 'node:path';
+import { exportJWK } from 'jose';
 import { Sequelize } from 'sequelize';
 import { type Finding, limitFor, runDoctor } from '../../daemon/ops/doctor.js';
 import { SqliteDatabase } from '../../daemon/store/sql/sqlite-database.js';
@@ -14,6 +15,9 @@ import { canary, canaryEncryptionKey } from '../support/canaries.js';
 import { selfSigned } from '../support/certificates.js';
 import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, type TestDaemon } from '../support/daemon.js';
 import { DatabaseServer, WITHOUT } from '../support/database-servers.js';
+import { createTrust } from '../support/exchanges.js';
+import { startIssuer } from '../support/issuer.js';
+import { signingKey } from '../support/jwt-issuer.js';
 import { spawnDaemon } from '../support/process.js';
 import { ConnectProxy } from '../support/connect-proxy.js';
 import { freePort } from '../support/ports.js';
@@ -506,6 +510,86 @@ describe('llmp doctor', () => {
       const { of } = await diagnosed({ LLMP_SERVER: daemon.url });
       await daemon.stop();
       expect(of('daemon version')).to.match(/^warning: the daemon has version 0\.0\.7/);
+    });
+  });
+
+  describe('of people and JWTs', () => {
+    it('says nothing where nobody uses them', async () => {
+      const { of } = await diagnosed();
+      expect(of('log-in')).to.match(/^skipped: people do not log in .*OIDC_ISSUER is not set/);
+      for (const check of ['roles', 'public keys', 'trusts']) expect(of(check)).to.equal('');
+    });
+
+    it('reads the configuration of the identity provider, and the roles', async () => {
+      const issuer = await startIssuer({ redirectUri: 'https://llmp.example.com/admin/oidc/callback' });
+      const roles = join(dir, 'roles.json');
+      const oidc = {
+        OIDC_ISSUER: issuer.url,
+        OIDC_CLIENT_ID: 'llmp',
+        OIDC_CLIENT_SECRET: issuer.clientSecret,
+        OIDC_ROLES: roles,
+        PUBLIC_URL: 'https://llmp.example.com',
+      };
+      const daemon = await startDaemon({ dir });
+      const { id } = await daemon.createProject();
+      await daemon.stop();
+      const unknown = '6f1c9a52-5f0e-4c7b-9f43-2a9d1c3b7e10';
+      const rows = (projects: string[]) => JSON.stringify([{ match: { sub: 'ana' }, role: 'issuer', projects }]);
+      writeFileSync(roles, rows([id]));
+      const good = await diagnosed(oidc);
+      expect(good.of('log-in')).to.equal(`ok: ${issuer.url} has a configuration > `);
+      expect(good.of('roles')).to.equal('ok: OIDC_ROLES has 1 row > ');
+      expect(issuer.requests, 'nothing else is asked').to.deep.equal(['GET /.well-known/openid-configuration']);
+
+      writeFileSync(roles, rows([id, unknown]));
+      issuer.configuration = ({ device_authorization_endpoint: _, ...others }) => others;
+      const lacking = await diagnosed(oidc);
+      expect(lacking.of('log-in')).to.match(/^ok: .* people log in to the Admin UI only/);
+      expect(lacking.of('roles')).to.contain(
+        `warning: row 1 of OIDC_ROLES names projects that do not exist: ${unknown} > Compare with: llmp project list`,
+      );
+      writeFileSync(roles, '[{ "role": "boss" }]');
+      issuer.configuration = (document) => ({ ...document, issuer: 'https://evil.example.com' });
+      const bad = await diagnosed(oidc);
+      expect(bad.exitCode).to.equal(9);
+      expect(bad.of('log-in')).to.match(/^failed: .* another issuer than OIDC_ISSUER > .*curl -sS http:.*well-known/);
+      expect(bad.of('roles')).to.match(/^failed: OIDC_ROLES: .*, row 1: match is missing > /);
+      await issuer.stop();
+      expect((await diagnosed(oidc)).of('log-in')).to.match(/^failed: .*unreachable \(ECONNREFUSED\)/);
+    });
+
+    it('reads the files of public keys, and finds those that trusts miss', async () => {
+      const folder = join(dir, 'jwks');
+      const JWKS_DIR = folder;
+      expect((await diagnosed({ JWKS_DIR })).of('public keys')).to.match(/^failed: cannot read JWKS_DIR .*ENOENT/);
+      mkdirSync(folder);
+      expect((await diagnosed({ JWKS_DIR })).of('public keys')).to.match(/^warning: there are no files in JWKS_DIR/);
+      const { jwk, privateKey } = await signingKey('ES256');
+      const write = (name: string, content: unknown) => {
+        writeFileSync(join(folder, name), JSON.stringify(content));
+      };
+      write('cluster.json', { keys: [jwk, { kty: 'EC', crv: 'P-521' }] });
+      const daemon = await startDaemon({ dir, env: { JWKS_DIR } });
+      const { id } = await daemon.createProject();
+      await createTrust(daemon, 'https://cluster.example', id, { jwks_file: 'cluster.json' });
+      await daemon.stop();
+      const good = await diagnosed({ JWKS_DIR });
+      expect([good.of('public keys'), good.of('trusts')]).to.deep.equal(['ok: cluster.json: 1 key > ', '']);
+
+      write('private.json', { keys: [jwk, { ...jwk, d: (await exportJWK(privateKey)).d }] });
+      write('none.json', { keys: [] });
+      write('text.json', 'keys');
+      rmSync(join(folder, 'cluster.json'));
+      const { of, exitCode } = await diagnosed({ JWKS_DIR });
+      expect(exitCode).to.equal(9);
+      expect(of('public keys'))
+        .to.match(/^failed: private.json in JWKS_DIR has a private key.*> Replace the key at the issuer/m)
+        .and.match(/^failed: none.json .* has no keys for RS256, ES256 or EdDSA > Save the public keys/m)
+        .and.match(/^failed: text.json .* has no keys > /m)
+        .and.not.contain('ok:');
+      const missing = 'failed: 1 trust cannot exchange JWTs:';
+      expect(of('trusts')).to.contain(`${missing} cannot read cluster.json in JWKS_DIR: ENOENT > Save the public keys`);
+      expect((await diagnosed()).of('trusts')).to.contain(`${missing} JWKS_DIR is not set > `);
     });
   });
 

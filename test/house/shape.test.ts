@@ -47,7 +47,9 @@ const MAY_IMPORT: Record<string, { folders: string[]; packages: string[]; node?:
       'daemon/api/vocabulary',
       'daemon/store',
       'daemon/process',
-      'daemon/http/proxy/upstream-tunnel', // Doctor reaches the provider as the daemon does.
+      'daemon/http/proxy/upstream-tunnel', // Doctor reaches the provider as the daemon does, and reads keys and roles as it does.
+      'daemon/http/exchange',
+      'daemon/oidc',
       'config',
       'migrations',
     ],

@@ -182,17 +182,21 @@ const asObject = (value: unknown): Record<string, unknown> =>
 const PUBLIC_MEMBERS = ['kty', 'kid', 'alg', 'use', 'key_ops', 'n', 'e', 'crv', 'x', 'y'] as const;
 
 /** @throws {DocumentUnavailable} */
-function keysIn(document: unknown): FindKey {
+const keysIn = (document: unknown): FindKey =>
+  createLocalJWKSet({
+    keys: usableKeysIn(document).map(
+      (key) => Object.fromEntries(PUBLIC_MEMBERS.flatMap((name) => (name in key ? [[name, key[name]]] : []))) as JWK,
+    ),
+  });
+
+/** The keys of a JWKS that a signature can be verified with. @throws {DocumentUnavailable} if there are none. */
+export function usableKeysIn(document: unknown): Record<string, unknown>[] {
   const { keys } = asObject(document);
   if (!Array.isArray(keys)) throw new DocumentUnavailable('its document of keys has no keys');
   if (keys.length > MAX_KEYS) throw new DocumentUnavailable(`it has more than ${MAX_KEYS} keys`);
   const fit = keys.map(asObject).filter(isUsable);
   if (fit.length === 0) throw new DocumentUnavailable('it has no keys for RS256, ES256 or EdDSA');
-  return createLocalJWKSet({
-    keys: fit.map(
-      (key) => Object.fromEntries(PUBLIC_MEMBERS.flatMap((name) => (name in key ? [[name, key[name]]] : []))) as JWK,
-    ),
-  });
+  return fit;
 }
 
 function isUsable({ kty, crv, n, e }: Record<string, unknown>): boolean {
@@ -221,12 +225,7 @@ class KeysInFile implements KeyStore {
 
   async #current(): Promise<FindKey> {
     if (this.#folder === null) throw new DocumentUnavailable('JWKS_DIR is not set');
-    try {
-      // A link may lead to another file of the folder, as in a mounted ConfigMap, but to none outside of it.
-      const folder = await realpath(this.#folder);
-      const path = await realpath(join(folder, this.#name));
-      if (!path.startsWith(folder.endsWith(sep) ? folder : folder + sep))
-        throw new DocumentUnavailable(`${this.#name} is not in JWKS_DIR`);
+    return inFolder(this.#folder, this.#name, async (path) => {
       const { ino, size, mtimeMs, ctimeMs } = await stat(path);
       const version = [path, ino, size, mtimeMs, ctimeMs].join();
       if (!this.#keys || version !== this.#version) {
@@ -234,11 +233,26 @@ class KeysInFile implements KeyStore {
         this.#version = version;
       }
       return this.#keys;
-    } catch (error) {
-      if (error instanceof DocumentUnavailable) throw error;
-      const { code = 'unknown error' } = error as NodeJS.ErrnoException;
-      throw new DocumentUnavailable(`cannot read ${this.#name} in JWKS_DIR: ${code}`);
-    }
+    });
+  }
+}
+
+/** Reads a file of JWKS_DIR as the daemon does. @throws {DocumentUnavailable} */
+export const readKeyFile = (folder: string, name: string): Promise<unknown> => inFolder(folder, name, documentIn);
+
+/** @throws {DocumentUnavailable} */
+async function inFolder<T>(folder: string, name: string, read: (path: string) => Promise<T>): Promise<T> {
+  try {
+    // A link may lead to another file of the folder, as in a mounted ConfigMap, but to none outside of it.
+    const real = await realpath(folder);
+    const path = await realpath(join(real, name));
+    if (!path.startsWith(real.endsWith(sep) ? real : real + sep))
+      throw new DocumentUnavailable(`${name} is not in JWKS_DIR`);
+    return await read(path);
+  } catch (error) {
+    if (error instanceof DocumentUnavailable) throw error;
+    const { code = 'unknown error' } = error as NodeJS.ErrnoException;
+    throw new DocumentUnavailable(`cannot read ${name} in JWKS_DIR: ${code}`);
   }
 }
 
