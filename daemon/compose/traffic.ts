@@ -86,6 +86,7 @@ export async function buildTraffic(
           inFlight: () => ({ http: proxy.inFlight, websocket: upgrades.inFlight }),
           ...sourcesOf(context, core, storage),
           exchanges: typeof exchanges === 'function' ? {} : exchanges.outcomes,
+          managementRefusals: core.registry.refusals,
           shed: () => heap.refused,
           dropped: () => memory.dropped,
           ...external.ofWorkers,

@@ -126,6 +126,8 @@ interface Done<T> {
 const tokenNotFound = () => new Refusal('not_found', 'token not found');
 
 export class Registry {
+  /** Requests to the management API that a role or a ceiling did not allow, by code: also reads, which are not recorded. */
+  readonly refusals = { not_permitted: 0, beyond_ceiling: 0 };
   readonly #store: RecordStore;
   readonly #admission: Admission;
   readonly #clock: Clock;

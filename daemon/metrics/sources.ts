@@ -26,6 +26,8 @@ export interface Sources {
   clusterSyncAgeMs: (() => number) | null;
   /** Exchanges of JWTs, by outcome. */
   exchanges: Readonly<Record<string, number>>;
+  /** Requests to the management API that a role or a ceiling did not allow, by code. */
+  managementRefusals: Readonly<Record<string, number>>;
   /** Requests refused because the heap was almost full. */
   shed: () => number;
   /** Connections closed because clients held too much memory. */
@@ -45,6 +47,7 @@ export function addSources(families: Families, sources: Sources): void {
     audit,
     clusterSyncAgeMs,
     exchanges,
+    managementRefusals,
     shed,
     dropped,
   } = sources;
@@ -74,6 +77,11 @@ export function addSources(families: Families, sources: Sources): void {
   );
   families.counter('llmp_token_exchanges_total', 'Exchanges of JWTs for tokens, by outcome.', () =>
     byLabel('outcome', { ...exchanges }),
+  );
+  families.counter(
+    'llmp_management_refusals_total',
+    'Requests to the management API that the role or a ceiling of the caller did not allow, by code.',
+    () => byLabel('code', { ...managementRefusals }),
   );
   families.counter('llmp_requests_shed_total', 'Requests refused because the heap was more than 90 % full.', shed);
   families.counter(

@@ -35,6 +35,7 @@ function metricsAlone(): Metrics {
     shed: () => 0,
     dropped: () => 0,
     exchanges: {},
+    managementRefusals: {},
     clusterSyncAgeMs: null,
   });
 }

@@ -43,6 +43,23 @@ describe('metrics', () => {
       problemOf(await asAnswer(await fetch(`${url}/more`)), 404, 'not_found');
     });
 
+    it('count what roles and ceilings refuse, changes and reads', async () => {
+      const issuer = { name: 'ana', role: 'issuer', ceilings: { hours: 8 } };
+      const created = await scene.daemon.manage('POST', '/manage/operators', issuer);
+      const headers = { authorization: `Bearer ${(created.body as { secret: string }).secret}` };
+      const ask = (method: string, path: string, body?: object) => scene.daemon.manage(method, path, body, headers);
+      problemOf(await ask('GET', '/manage/audit'), 403, 'not_permitted');
+      problemOf(await ask('POST', '/manage/projects', {}), 403, 'not_permitted');
+      const beyond = { project_id: scene.project.id, duration_hours: 9 };
+      problemOf(await ask('POST', '/manage/tokens', beyond), 403, 'beyond_ceiling');
+      problemOf(await ask('GET', '/manage/tokens/nonsense'), 404, 'not_found');
+      const refused = async (code?: string) =>
+        sumOf(await metrics(), 'llmp_management_refusals_total', code === undefined ? {} : { code });
+      expect([await refused('not_permitted'), await refused('beyond_ceiling'), await refused()]).to.deep.equal([
+        2, 1, 3,
+      ]);
+    });
+
     it('count a completed request with its times and bytes', async () => {
       await scene.begin();
       const before = await metrics();

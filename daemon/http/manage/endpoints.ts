@@ -6,7 +6,7 @@ import type { Permission } from '../../api/permissions.js';
 import type { Caller } from '../../core/audit.js';
 import { type Authority, type Scope, scopeFor } from '../../core/authority.js';
 import type { PageOf, PageRequest } from '../../core/ports.js';
-import { managementTokenRefused, Refusal } from '../../core/refusal.js';
+import { managementTokenRefused, Refusal, type RefusalKind } from '../../core/refusal.js';
 import { framingOf, hasBody } from '../request-head.js';
 import { callerOf, type Locals } from './caller.js';
 import { digestOf, matchCheck, versionOf } from './preconditions.js';
@@ -60,6 +60,8 @@ interface ServeOptions extends SmallBodyOptions {
   streams: EventStreams;
   /** @param id in the path; not yet validated. */
   recordNotPermitted: (operation: string, id: unknown, refusal: Refusal, caller: Caller) => Promise<void>;
+  /** Counts of refusals of some kinds, to which each refusal is added. */
+  refusals: Partial<Record<RefusalKind, number>>;
 }
 
 /** Serves each operation at its method and path. */
@@ -75,7 +77,10 @@ export function serve<Ops extends Record<string, Operation>>(
       Object.fromEntries(
         named
           .filter(([, operation]) => operation.path === path && which(operation))
-          .map(([name, operation]) => [operation.method, handlerOf(operation, handlers[name] as AnyHandler, options)]),
+          .map(([name, operation]) => [
+            operation.method,
+            counting(options.refusals, handlerOf(operation, handlers[name] as AnyHandler, options)),
+          ]),
       );
     route(
       router,
@@ -98,6 +103,18 @@ function abortedOnClose(res: Response): AbortSignal {
 
 // Type-erased handler: the types of request and response were checked at its declaration.
 type AnyHandler = (request: OperationRequest, page: PageRequest | null) => Promise<unknown>;
+
+const counting =
+  (refusals: ServeOptions['refusals'], handle: MethodHandler): MethodHandler =>
+  async (req, res) => {
+    try {
+      await handle(req, res);
+    } catch (error) {
+      const count = error instanceof Refusal ? refusals[error.kind] : undefined;
+      if (error instanceof Refusal && count !== undefined) refusals[error.kind] = count + 1;
+      throw error;
+    }
+  };
 
 const NOTHING = z.strictObject({});
 

@@ -116,6 +116,7 @@ export function manageRoutes(options: ManageOptions): Router {
   serve(router, operations, bounded(handlers, options), {
     ...options,
     recordNotPermitted: (operation, id, ...refused) => registry.recordNotPermitted(operation, idIn(id), ...refused),
+    refusals: registry.refusals,
   });
   return router;
 }
