@@ -20,8 +20,15 @@ export const MIGRATIONS: readonly Migration[] = [
 ];
 const TABLE = 'schema_migrations';
 
-/** Recorded like a migration while a copy into the database is not complete, so that no release uses it. */
-export const UNFINISHED_COPY = { name: 'unfinished-copy', minBuild: '9999.0.0' } as const;
+/**
+ * Recorded before the other migrations while a copy into the database is not complete, so that no release uses it. Only a migrator that
+ * has it among its migrations goes on.
+ */
+export const UNFINISHED_COPY: Migration = {
+  name: 'unfinished-copy',
+  minBuild: '9999.0.0',
+  up: () => Promise.resolve(),
+};
 
 export interface MigrationStatus {
   current: string | null;
@@ -76,13 +83,18 @@ export class SchemaHistory {
 
   /** @throws {SchemaTooNew} when the schema requires a newer build. */
   async refuseNewerSchema(): Promise<void> {
-    for (const row of await this.#applied()) {
-      if (row.name === UNFINISHED_COPY.name)
-        throw new SchemaTooNew('a copy into this database is not complete. Complete it with: llmp migrate copy');
-      if (compareVersions(row.min_build, this.build) > 0) {
+    const applied = await this.#applied();
+    this.refuseUnfinishedCopy(applied.map(({ name }) => name));
+    for (const row of applied) {
+      if (row.name !== UNFINISHED_COPY.name && compareVersions(row.min_build, this.build) > 0) {
         throw new SchemaTooNew(`the schema (${row.name}) needs llmp ${row.min_build} or newer; this is ${this.build}`);
       }
     }
+  }
+
+  protected refuseUnfinishedCopy(applied: readonly string[]): void {
+    if (applied.includes(UNFINISHED_COPY.name) && !this.migrations.includes(UNFINISHED_COPY))
+      throw new SchemaTooNew('a copy into this database is not complete. Complete it with: llmp migrate copy');
   }
 
   /** Applied migrations that this build does not know. Unless `refuseNewerSchema` throws, it can use the schema all the same. */
@@ -136,7 +148,7 @@ export class Migrator extends SchemaHistory {
   async #apply(pending: readonly string[]): Promise<MigrationStatus> {
     for (const migration of this.migrations.filter(({ name }) => pending.includes(name))) {
       await this.#run(migration).catch((error: unknown) => {
-        if (error instanceof MigrationsLocked) throw error;
+        if (error instanceof MigrationsLocked || error instanceof SchemaTooNew) throw error;
         const why = error instanceof Error ? error.message : String(error);
         throw new Error(`migration ${migration.name} failed: ${why}`, { cause: error });
       });
@@ -153,13 +165,12 @@ export class Migrator extends SchemaHistory {
           `CREATE TABLE IF NOT EXISTS ${TABLE} (name VARCHAR(100) NOT NULL PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL)`,
           { transaction },
         );
-        // Another process may have applied it while we waited for the lock.
+        // Another process may have applied it, or begun a copy, while we waited for the lock.
         const { name, minBuild } = migration;
-        const [applied] = await sequelize.query(`SELECT name FROM ${TABLE} WHERE name = $name`, {
-          bind: { name },
-          transaction,
-        });
-        if (applied.length > 0) return;
+        const [rows] = await sequelize.query(`SELECT name FROM ${TABLE}`, { transaction });
+        const applied = (rows as { name: string }[]).map((row) => row.name);
+        this.refuseUnfinishedCopy(applied);
+        if (applied.includes(name)) return;
         await migration.up(new Schema(sequelize.getQueryInterface(), transaction));
         await sequelize.query(`INSERT INTO ${TABLE} (name, min_build, applied_at) VALUES ($name, $build, $at)`, {
           bind: { name, build: minBuild, at: this.#now() },

@@ -6,12 +6,13 @@ import { dirname, resolve } from 'node:path';
 import { type DatabaseAddress, databaseAddress, serverAt } from '../../config/database-url.js';
 import type { Environment } from '../../config/settings.js';
 import { readVersion } from '../../config/version.js';
-import { Migrator, SchemaHistory, UNFINISHED_COPY } from '../../migrations/migrator.js';
+import { Migrator, MIGRATIONS, SchemaHistory, UNFINISHED_COPY } from '../../migrations/migrator.js';
 import { Schema } from '../../migrations/schema.js';
 import { SchemaTooNew } from '../../migrations/failures.js';
 import { bytes } from '../api/formats.js';
 import { EXIT } from '../api/vocabulary.js';
 import { firstIdOf, HOUR_MS } from '../core/usage.js';
+import { StoreConflict } from '../core/ports.js';
 import { realClock } from '../process/clock.js';
 import { openDatabase } from '../store/databases.js';
 import { PathInUse, withoutLinks } from '../store/lock.js';
@@ -89,7 +90,9 @@ const TIMEOUTS: Readonly<DatabaseTimeouts> = {
   connectMs: 10_000,
   priorityConnectMs: 25_000,
   probeMs: 20_000,
-  statementMs: { usual: 60_000, long: 60_000 },
+  // To count the rows of a large table, or to make an index of it.
+  statementMs: { usual: 60_000, long: 3_600_000 },
+  serverStatementMs: 3_600_000,
   idleTransactionMs: 60_000,
 };
 /** After so long without a heartbeat, other instances count one as dead. */
@@ -108,6 +111,8 @@ interface CopyState {
   source: string;
   /** ID of the encryption key of the target. */
   keyId: string;
+  /** The release that began it. */
+  release: string;
   phase: 'prepared' | 'copying' | 'complete';
 }
 const STATE = 'copy';
@@ -250,7 +255,7 @@ type Source = Reader & { close(): Promise<void> };
 
 async function openSource(address: DatabaseAddress, isPrepare: boolean, opened: ResourceStack): Promise<Source> {
   if (address.driver !== 'sqlite') return openDatabase({ database: address }, realClock, TIMEOUTS);
-  if (isPrepare) return openSqliteReader(address.path);
+  if (isPrepare) return openSqliteReader(address.path, 'while others write');
   opened.add({
     close: await locked(
       address.path,
@@ -336,16 +341,25 @@ async function begin(request: CopyRequest, beginning: Beginning): Promise<Progre
   const { target, fingerprint, keyId } = beginning;
   const { isResume, isPrepare } = request;
   await reachTarget(target);
-  const first: CopyState = { source: fingerprint, keyId, phase: isPrepare ? 'prepared' : 'copying' };
+  const release = readVersion();
+  const first: CopyState = { source: fingerprint, keyId, release, phase: isPrepare ? 'prepared' : 'copying' };
   if (!(await hasTable(target, PROGRESS_TABLE))) {
     if (isResume) throw refused('there is no interrupted copy in the new database. Begin one without --resume');
     await refuseContent(target);
-    await inSchema(target, (schema) => schema.createTableAs(PROGRESS_TABLE, PROGRESS_COLUMNS));
+    await inSchema(target, (schema) => schema.createTableAs(PROGRESS_TABLE, PROGRESS_COLUMNS)).catch(
+      (error: unknown) => {
+        throw error instanceof StoreConflict ? new CopiedByAnother() : error;
+      },
+    );
   }
   const state = await ProgressEntry.open(target, STATE, first);
   const { phase, source, keyId: knownKeyId } = state.value;
   if (phase === 'copying' && !state.isNew && !isResume)
     throw refused('a copy into the new database was interrupted. Continue it with --resume, or empty that database');
+  if (state.value.release !== release)
+    throw refused(
+      `the copy was begun with llmp ${state.value.release}. Continue it with that release, or empty the new database`,
+    );
   if (knownKeyId !== keyId)
     throw refused(
       'the copy was begun with another ENCRYPTION_KEY for the new database. Use that key, or empty that database',
@@ -388,19 +402,13 @@ async function reachTarget(target: Database): Promise<void> {
   }
 }
 
+/** The mark that no daemon may use the database is written before anything else. */
 async function makeSchema(target: Database): Promise<void> {
-  const migrator = new Migrator(target, readVersion());
-  const { applied } = await withStoreErrors(migrator.status());
-  if (applied.some(({ name }) => name === UNFINISHED_COPY.name)) return;
-  await withStoreErrors(migrator.up());
-  const { name, minBuild: build } = UNFINISHED_COPY;
-  await target.transact(async (tx) => {
-    await tx.execute('INSERT INTO schema_migrations (name, min_build, applied_at) VALUES ($name, $build, $at)', {
-      name,
-      build,
-      at: Date.now(),
-    });
-  });
+  const migrator = new Migrator(target, readVersion(), Date.now, [UNFINISHED_COPY, ...MIGRATIONS]);
+  const { pending } = await withStoreErrors(migrator.status());
+  // A daemon may have begun to use it since.
+  if (pending.includes(UNFINISHED_COPY.name)) await refuseContent(target);
+  if (pending.length > 0) await withStoreErrors(migrator.up());
 }
 
 /** Removes all that only the copy needs. It may have been interrupted here. */

@@ -1,6 +1,7 @@
 /** `llmp migrate copy` between all databases: every kind of row, with odd values. */
 import { expect } from 'chai';
-import { chownSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chownSync, cpSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { SecretBox } from '../../daemon/store/secrets.js';
 import { openDatabase } from '../../daemon/store/databases.js';
@@ -8,6 +9,9 @@ import { firstIdOf, HOUR_MS } from '../../daemon/core/usage.js';
 import type { Cell } from '../../daemon/store/sql/columns.js';
 import { COPIED_TABLES, type CopiedRow, type CopiedTable } from '../../daemon/store/sql/copying.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
+import { columnList } from '../../daemon/store/sql/table.js';
+import { AUDIT } from '../../daemon/store/sql/tables.js';
+import { copyDatabase } from '../../daemon/ops/copy.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
 import { upstreamKeyContext } from '../../daemon/store/sql/projects.js';
@@ -17,7 +21,8 @@ import { readVersion } from '../../config/version.js';
 import { Migrator } from '../../migrations/migrator.js';
 import { llmp, type Situation } from '../cli/captured.js';
 import { canary, canaryEncryptionKey } from '../support/canaries.js';
-import { startDaemon, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { MANAGEMENT_TOKEN, startDaemon, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
+import { spawnDaemon } from '../support/process.js';
 import { startProvider } from '../support/provider.js';
 import { DatabaseServer, type ServerKind, WITHOUT } from '../support/database-servers.js';
 
@@ -382,6 +387,19 @@ describe('llmp migrate copy', function () {
         /is newer than this release: it has 0099-later/,
       ],
       'if the new database cannot be reached': [() => 'postgres://llmp@127.0.0.1:9/llmp', /the new database: /, 69],
+      'if another release has begun the copy': [
+        async (from) => {
+          const to = newFile();
+          expect((await copyTo(from, to, '--prepare')).exitCode).to.equal(0);
+          await to.use((database) =>
+            database.transact((tx) =>
+              tx.execute(`UPDATE copy_progress SET state = JSON_SET(state, '$.release', '0.0.9') WHERE name = 'copy'`),
+            ),
+          );
+          return to;
+        },
+        /the copy was begun with llmp 0\.0\.9\. Continue it with that release, or empty the new database/,
+      ],
       'without room': [() => '/proc/llmp.db', /has 0 B left, and the old database has/],
       'with --resume, if there is nothing to continue': [() => `${newFile().url} --resume`, /no interrupted copy/],
     };
@@ -456,19 +474,141 @@ describe('llmp migrate copy', function () {
     }
   });
 
-  it(`names a row that another kind of database cannot store${WITHOUT_SERVERS}`, async function () {
+  it(`names the row that another kind of database cannot store${WITHOUT_SERVERS}`, async function () {
     if (WITHOUT_SERVERS) this.skip();
-    const odd: [ServerKind, string, string, RegExp][] = [
-      ['postgres', 'name = $odd', 'a\0b', /the column name of the row id 0 😀 contains a NUL character/],
-      ['mysql', 'name = $odd || name', 'x'.repeat(101), /tokens: .*too long/],
+    const odd: [ServerKind, string, RegExp][] = [
+      ['postgres', `name = 'a' || CHAR(0)`, /the column name of the row id 3 😀 contains a NUL character/],
+      ['mysql', `name = '${'x'.repeat(101)}'`, /tokens: the new database does not store the row id 3 😀: .*too long/],
+      [
+        'mysql',
+        `digest = (SELECT digest FROM tokens WHERE id LIKE 'id 1 %') || ' '`,
+        /tokens: the new database does not store the row id 3 😀: it is the same as another one/,
+      ],
     ];
-    for (const [kind, change, text, says] of odd) {
+    for (const [kind, change, says] of odd) {
       const from = newFile();
-      await fill(from, 2);
-      await from.use((database) => database.transact((tx) => tx.execute(`UPDATE tokens SET ${change}`, { odd: text })));
+      await fill(from);
+      await from.use((database) =>
+        database.transact((tx) => tx.execute(`UPDATE tokens SET ${change} WHERE id LIKE 'id 3 %'`)),
+      );
       const { exitCode, err } = await copyTo(from, await newPlace(kind));
       expect(err).to.match(says);
       expect(exitCode).to.equal(9);
     }
+  });
+
+  it('keeps what a daemon that was killed has not yet written to its file, and counts what it had reserved', async () => {
+    const provider = await startProvider();
+    const settings = { ENCRYPTION_KEY: KEY };
+    const made = await startDaemon({ upstream: provider.url, env: settings });
+    const project = await made.createProject();
+    const token = await made.createToken(project.id, { max_requests: 10 });
+    await made.stop();
+    const killed = await spawnDaemon({
+      ...settings,
+      MANAGEMENT_TOKEN,
+      DATABASE_URL: made.databasePath,
+      UPSTREAM_BASE_URL: provider.url,
+    });
+    const call = async (url: string) =>
+      (await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${token.token}` } })).status;
+    for (let n = 0; n < 5; n++) expect(await call(killed.url)).to.equal(200);
+    await killed.kill();
+    expect(statSync(`${made.databasePath}-wal`).size, 'not yet written').to.be.greaterThan(0);
+    const [untouched, copied] = [temporaryFolder(), temporaryFolder()];
+    for (const end of ['', '-wal']) cpSync(made.databasePath + end, join(untouched, `llmp.db${end}`));
+
+    const { exitCode, err } = await copyTo(new Place(made.databasePath), new Place(join(copied, 'llmp.db')));
+    expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
+    const served: number[] = [];
+    for (const dir of [untouched, copied]) {
+      const before = provider.received.length;
+      const next = await startDaemon({ upstream: provider.url, dir, env: settings });
+      for (let n = 0; n < 10; n++) await next.call(token.token);
+      await next.stop();
+      served.push(provider.received.length - before);
+    }
+    expect(served[1]).to.equal(served[0]).and.to.be.at.most(5);
+    await provider.stop();
+  });
+
+  it('lets no daemon use the new database from the first table on', async () => {
+    const from = newFile();
+    await fill(from, 2);
+    const refusalIn = (place: Place) =>
+      place.use((database) =>
+        new Migrator(database, readVersion()).up().then(
+          () => 'none',
+          (error: unknown) => String(error),
+        ),
+      );
+    const half = newFile();
+    await half.use((database) => database.transact((tx) => tx.execute('CREATE TABLE tokens_spent (id INTEGER)')));
+    expect((await copyTo(from, half)).err).to.include('tokens_spent');
+    expect(await refusalIn(half)).to.include('a copy into this database is not complete');
+
+    // One that has found an empty database waits until it can migrate it.
+    const to = newFile();
+    const late = await to.use((database) => {
+      const waiting = Object.create(database, {
+        inTransaction: {
+          value: async (work: never) => {
+            await copyTo(from, to, '', { interrupted: Promise.resolve() });
+            return database.inTransaction(work);
+          },
+        },
+        select: { value: database.select.bind(database) },
+        loadSequelize: { value: database.loadSequelize.bind(database) },
+      }) as Database;
+      return new Migrator(waiting, readVersion()).up().then(
+        () => 'none',
+        (error: unknown) => String(error),
+      );
+    });
+    expect(late).to.include('a copy into this database is not complete');
+  });
+
+  it(`ends one of two copies that begin at once${WITHOUT.postgres}`, async function () {
+    if (WITHOUT.postgres) this.skip();
+    const from = await newPlace('postgres');
+    await fill(from, 2);
+    const to = await newPlace('postgres');
+    const both = await Promise.all([copyTo(from, to), copyTo(from, to)]);
+    both.sort((one, other) => one.exitCode - other.exitCode);
+    expect(both[0].exitCode, both[0].err).to.equal(0);
+    expect(both[1].err).to.match(/another process copies into the same database|was interrupted. Continue it/);
+    expect([4, 5]).to.include(both[1].exitCode);
+    expect(await contentOf(to)).to.deep.equal(await contentOf(from));
+  });
+
+  it('copies beforehand what is written meanwhile, also if no daemon ran at first', async () => {
+    const [from, to] = [newFile(), newFile()];
+    await fill(from, 1);
+    const { list } = columnList(AUDIT.columns);
+    const read = list.replace(/\bseq\b/, 'i').replace(/\bid\b/, `'record ' || i`);
+    const more = (first: number, last: number) =>
+      `WITH RECURSIVE n(i) AS (SELECT ${first} UNION ALL SELECT i + 1 FROM n WHERE i < ${last})
+       INSERT INTO audit (${list}) SELECT ${read} FROM n, audit WHERE audit.seq = 1`;
+    await from.use((database) => database.transact((tx) => tx.execute(more(2, 3_000))));
+    const writer = `new (require('sqlite3').Database)(process.argv[1]).exec(process.argv[2]).close()`;
+    let isWritten = false;
+    await copyDatabase({
+      env: from.env,
+      envFile: undefined,
+      to: { url: to.url },
+      isResume: false,
+      isPrepare: true,
+      onProgress: () => undefined,
+      isInterrupted: () => {
+        if (!isWritten)
+          expect(spawnSync(process.execPath, ['-e', writer, from.url, more(3_001, 3_600)]).status).to.equal(0);
+        isWritten = true;
+        return false;
+      },
+    });
+    const [copied] = await to.use((database) =>
+      database.select<{ last: number }>('SELECT MAX(seq) AS last FROM audit'),
+    );
+    expect(copied?.last).to.equal(3_600);
   });
 });

@@ -10,6 +10,7 @@ export class TestDatabaseTimeouts implements DatabaseTimeouts {
   probeMs = DATABASE_TIMEOUTS.probeMs;
   checkEveryMs = DATABASE_TIMEOUTS.checkEveryMs;
   statementMs = DATABASE_TIMEOUTS.statementMs;
+  serverStatementMs = DATABASE_TIMEOUTS.serverStatementMs;
   idleTransactionMs = DATABASE_TIMEOUTS.idleTransactionMs;
   firstAttemptMs = DATABASE_TIMEOUTS.firstAttemptMs;
 

@@ -89,10 +89,10 @@ export interface TableProgress {
   indexes: readonly string[] | null;
 }
 
-const FIRST_PAGE = 100;
-const LARGEST_PAGE = 4_000;
+const FIRST_PAGE = 128;
+const LARGEST_PAGE = 4_096;
 /** For tables with texts of any length. */
-const LARGEST_PAGE_OF_TEXTS = 1_000;
+const LARGEST_PAGE_OF_TEXTS = 1_024;
 /** What the servers say of a value that does not fit its column. */
 const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JSON)/i;
 
@@ -104,6 +104,10 @@ export class RowRefused extends Error {
 /** Another process has changed the progress. */
 export class CopiedByAnother extends Error {
   override name = 'CopiedByAnother';
+
+  constructor() {
+    super('another process copies into the same database. Let it finish, or stop it and continue with --resume');
+  }
 }
 
 // ---- reading
@@ -134,7 +138,8 @@ class Pages {
     const length = rows.reduce((sum, row) => sum + lengthOf(row), 0);
     const most = hasLongTexts(this.#table) ? LARGEST_PAGE_OF_TEXTS : LARGEST_PAGE;
     const fitting = Math.floor((rows.length * MAX_LENGTH) / length);
-    this.#rows = Math.max(1, Math.min(most, 4 * this.#rows, fitting));
+    // One of few numbers, because MySQL keeps every statement prepared.
+    this.#rows = 2 ** Math.floor(Math.log2(Math.max(1, Math.min(most, 4 * this.#rows, fitting))));
     this.#next = this.#read(keyOf(this.#table, last));
     this.#next.catch(() => undefined); // Thrown by the next call, unless there is none.
     return rows;
@@ -156,7 +161,7 @@ class Pages {
       for (const [at, cell] of (after ?? []).slice(0, same + 1).entries()) bind[`k${at}`] = cell;
       const found = await this.#on.select<CopiedRow>(
         `SELECT ${names.join(', ')} FROM ${name} ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''}
-         ORDER BY ${key.slice(same).join(', ')} LIMIT ${this.#rows - rows.length}`,
+         ORDER BY ${key.slice(same).join(', ')} LIMIT ${this.#rows}`,
         bind,
       );
       for (const row of found) rows.push(this.#normal(row));
@@ -226,22 +231,28 @@ export class ProgressEntry<T> {
     return new ProgressEntry(target, name, row?.version ?? 0, row ? (JSON.parse(row.state) as T) : first);
   }
 
-  /** Changes the value in one transaction with `work`. */
-  async set(value: T, work: (tx: SqlTransaction) => Promise<void> = () => Promise.resolve()): Promise<void> {
-    const version = this.#version;
-    const bind = { name: this.#name, version, next: version + 1, state: JSON.stringify(value) };
-    await this.#target.transact(async (tx) => {
-      const changed = await tx.execute(
-        version === 0
-          ? `INSERT INTO ${PROGRESS_TABLE} (name, version, state) VALUES ($name, $next, $state)`
-          : `UPDATE ${PROGRESS_TABLE} SET version = $next, state = $state WHERE name = $name AND version = $version`,
-        bind,
-      );
-      if (changed !== 1) throw new CopiedByAnother('another process copies into the same database');
-      await work(tx);
-    });
-    this.#version = version + 1;
-    this.value = value;
+  set(value: T): Promise<void> {
+    return this.change(() => Promise.resolve(value));
+  }
+
+  /** Does `work`, which returns the next value, in one transaction with the change. @throws {CopiedByAnother} */
+  async change(work: (tx: SqlTransaction) => Promise<T>): Promise<void> {
+    const bind = { name: this.#name, version: this.#version };
+    const lock = this.isNew
+      ? `INSERT INTO ${PROGRESS_TABLE} (name, version, state) VALUES ($name, $version + 1, '')`
+      : `UPDATE ${PROGRESS_TABLE} SET version = version + 1 WHERE name = $name AND version = $version`;
+    try {
+      this.value = await this.#target.transact(async (tx) => {
+        if ((await tx.execute(lock, bind)) !== 1) throw new CopiedByAnother();
+        const value = await work(tx);
+        const state = JSON.stringify(value);
+        await tx.execute(`UPDATE ${PROGRESS_TABLE} SET state = $state WHERE name = $name`, { name: bind.name, state });
+        return value;
+      });
+    } catch (error) {
+      throw this.isNew && error instanceof StoreConflict ? new CopiedByAnother() : error;
+    }
+    this.#version += 1;
   }
 }
 
@@ -284,42 +295,79 @@ export async function copyTable(
       await progress.set({ ...progress.value, indexes: indexes.map(({ definition }) => definition) });
     await removeIndexes(target, table.name, indexes);
   }
-  const convert = conversions.get(table.name) ?? ((row: CopiedRow) => row);
+  const convert = conversions.get(table.name) ?? asItIs;
   const digest = new RowsDigest(count, sums);
   const pages = new Pages(source, table, after, before);
-  for (let isFirst = after === null; ; isFirst = false) {
+  const prepared = async () => {
     const read = await pages.next();
     const last = read.at(-1);
-    if (!last) break;
+    if (!last) return null;
     const rows = read.map(convert);
     if (target.dialect.name === 'postgres') refuseNulCharacters(table, rows);
     for (const row of rows) digest.add(row);
     const words = table.name === declared.AUDIT.name ? await wordsOf(source, rows) : null;
-    const copied = { after: keyOf(table, last), count: digest.count, sums: digest.sums };
+    return { rows, words, copied: { after: keyOf(table, last), count: digest.count, sums: digest.sums } };
+  };
+  let page = await prepared();
+  for (let isFirst = after === null; page; isFirst = false) {
+    const { rows, words, copied } = page;
+    const next = prepared(); // While the database inserts this page.
+    next.catch(() => undefined); // Thrown below.
     const isReplaced = isFirst && SINGLE_ROWS.includes(table.name);
-    await progress
-      .set({ ...progress.value, copied }, async (tx) => {
+    try {
+      await progress.change(async (tx) => {
         if (isReplaced) await tx.execute(`DELETE FROM ${table.name}`);
         await insertRows(tx, table.name, Object.values(table.columns), rows);
         await words?.(tx);
-      })
-      .catch((error: unknown) => {
-        if (error instanceof StoreUnavailable && UNFIT.test(error.message))
-          throw new RowRefused(`${table.name}: ${error.message}`, { cause: error });
-        if (!(error instanceof StoreConflict)) throw error;
-        throw new RowRefused(
-          `${table.name}: a row between ${rows
-            .slice(0, 1)
-            .map((row) => keyOf(table, row).join(', '))
-            .join(
-              '',
-            )} and ${copied.after.join(', ')} is the same as another one for the new database, for example because they differ only in spaces at their ends`,
-        );
+        return { ...progress.value, copied };
       });
+    } catch (error) {
+      throw isRowRefused(error) ? await refusalOf(target, table, rows, error) : error;
+    }
     onRows(table, rows.length, false);
+    page = await next;
   }
   await restoreIndexes(target, table.name, progress.value.indexes ?? []);
   if (before === undefined) await progress.set({ ...progress.value, isCopied: true });
+}
+
+const asItIs: Conversion = (row) => row;
+
+/** Whether the database did not store the values as they are. */
+const isRowRefused = (error: unknown): error is Error =>
+  error instanceof StoreConflict || (error instanceof StoreUnavailable && UNFIT.test(error.message));
+
+/** What is wrong with the first of some rows that the database does not store. */
+async function refusalOf(
+  target: Database,
+  table: CopiedTable,
+  rows: readonly CopiedRow[],
+  error: Error,
+): Promise<RowRefused> {
+  const undone = new Error();
+  const isStored = (some: readonly CopiedRow[]) =>
+    target
+      .transact(async (tx) => {
+        await insertRows(tx, table.name, Object.values(table.columns), some);
+        throw undone;
+      })
+      .catch((reason: unknown) => {
+        if (reason === undone) return true;
+        if (isRowRefused(reason)) return false;
+        throw reason;
+      });
+  let [stored, refused] = [0, rows.length];
+  while (refused - stored > 1) {
+    const middle = Math.floor((stored + refused) / 2);
+    if (await isStored(rows.slice(0, middle))) stored = middle;
+    else refused = middle;
+  }
+  const why =
+    error instanceof StoreConflict
+      ? 'it is the same as another one there, for example because they differ only in spaces at their ends'
+      : error.message;
+  const key = keyOf(table, rows[stored] ?? {}).join(', ');
+  return new RowRefused(`${table.name}: the new database does not store the row ${key}: ${why}`, { cause: error });
 }
 
 /** What makes the word index of audit records, which contains names that the records do not. */
@@ -365,43 +413,42 @@ export async function checkTable(
  * exclusive. @param before exclusive.
  */
 export async function copyAgain(
-  { source, target, conversions }: CopyOptions,
+  { source, conversions }: CopyOptions,
   table: CopiedTable,
   progress: ProgressEntry<TableProgress>,
   { from, before }: { from: string; before: string },
 ): Promise<void> {
-  const { copied, checked } = progress.value;
   const [key = ''] = table.key;
-  const convert = conversions.get(table.name) ?? ((row: CopiedRow) => row);
-  const old = await rowsBetween(target, table, from, before);
-  const now = (await rowsBetween(source, table, from, before)).map(convert);
-  const wasChecked = (row: CopiedRow) => checked.after !== null && String(row[key]) <= String(checked.after[0]);
-  const changed = (stretch: Stretch, isIn: (row: CopiedRow) => boolean): Stretch => {
-    const digest = new RowsDigest(stretch.count, stretch.sums);
-    for (const row of old.filter(isIn)) digest.remove(row);
-    for (const row of now.filter(isIn)) digest.add(row);
-    return { after: stretch.after, count: digest.count, sums: digest.sums };
-  };
-  const next = { ...progress.value, copied: changed(copied, () => true), checked: changed(checked, wasChecked) };
-  await progress.set(next, async (tx) => {
-    const bind = { from, before };
-    await tx.execute(`DELETE FROM ${table.name} WHERE ${key} > $from AND ${key} < $before`, bind, 'long');
-    await insertRows(tx, table.name, Object.values(table.columns), now);
-    // What is checked must have been read from the target.
-    const digest = (rows: readonly CopiedRow[]) => rows.reduce((sum, row) => (sum.add(row), sum), new RowsDigest());
-    const written = digest(await rowsBetween(tx, table, from, before));
-    const wanted = digest(now);
+  const convert = conversions.get(table.name) ?? asItIs;
+  await progress.change(async (tx) => {
+    const { copied, checked } = progress.value;
+    const digests = [copied, checked].map(({ count, sums }) => new RowsDigest(count, sums)) as [RowsDigest, RowsDigest];
+    // Those that were not checked yet are read later.
+    const digestsOf = (row: CopiedRow) =>
+      checked.after !== null && String(row[key]) <= String(checked.after[0]) ? digests : digests.slice(0, 1);
+    for await (const rows of pagesBetween(tx, table, from, before))
+      for (const row of rows) for (const digest of digestsOf(row)) digest.remove(row);
+    await tx.execute(`DELETE FROM ${table.name} WHERE ${key} > $from AND ${key} < $before`, { from, before }, 'long');
+    const [wanted, written] = [new RowsDigest(), new RowsDigest()];
+    for await (const read of pagesBetween(source, table, from, before)) {
+      const rows = read.map(convert);
+      for (const row of rows) for (const digest of [wanted, ...digestsOf(row)]) digest.add(row);
+      await insertRows(tx, table.name, Object.values(table.columns), rows);
+    }
+    for await (const rows of pagesBetween(tx, table, from, before)) for (const row of rows) written.add(row);
     if (written.count !== wanted.count || written.sums !== wanted.sums)
       throw new RowRefused(`${table.name}: rows from ${from} on were not stored as they are`);
+    const changed = ({ after }: Stretch, { count, sums }: RowsDigest): Stretch => ({ after, count, sums });
+    return { ...progress.value, copied: changed(copied, digests[0]), checked: changed(checked, digests[1]) };
   });
 }
 
-async function rowsBetween(on: Reader, table: CopiedTable, from: string, before: string): Promise<CopiedRow[]> {
+async function* pagesBetween(
+  on: Reader,
+  table: CopiedTable,
+  from: string,
+  before: string,
+): AsyncGenerator<CopiedRow[]> {
   const pages = new Pages(on, table, [from], before);
-  const rows: CopiedRow[] = [];
-  for (;;) {
-    const more = await pages.next();
-    if (more.length === 0) return rows;
-    for (const row of more) rows.push(row);
-  }
+  for (let rows = await pages.next(); rows.length > 0; rows = await pages.next()) yield rows;
 }

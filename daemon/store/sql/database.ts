@@ -55,9 +55,11 @@ export interface DatabaseTimeouts {
   checkEveryMs: number;
   /**
    * For a statement, in ms. A longer wait means a dead connection: the server itself gives up waiting for a lock after 5 s, and a
-   * statement after 30 s.
+   * statement after `serverStatementMs`.
    */
   statementMs: Record<StatementTimeout, number>;
+  /** After how long the server itself ends a statement, in ms; MariaDB takes whole seconds. A report over a year takes long. */
+  serverStatementMs: number;
   /**
    * How long the server lets a transaction be idle, in ms; MariaDB takes whole seconds. A process that hangs, or that the network
    * no longer reaches, blocks all others that need the same rows. So this is shorter than their lock timeout. Our transactions
@@ -75,6 +77,7 @@ export const DATABASE_TIMEOUTS: Readonly<DatabaseTimeouts> = {
   probeMs: 2_000,
   checkEveryMs: 1_000,
   statementMs: { usual: 10_000, long: 40_000 },
+  serverStatementMs: 30_000,
   idleTransactionMs: 3_000,
   firstAttemptMs: 5_000,
 };

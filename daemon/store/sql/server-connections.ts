@@ -4,26 +4,28 @@ import { BaseError, ConnectionError, type Options, Sequelize, Transaction } from
 import type { DatabaseServerAddress } from '../../../config/database-url.js';
 import { withTimeout } from '../../core/timing.js';
 import type { Clock } from '../../core/ports.js';
+import type { DatabaseTimeouts } from './database.js';
 import { MYSQL_NUMBERS, type PostgresTypes, readPostgresNumbers } from './numbers.js';
 import { bindingOptions, bound, type ChannelBinding } from './channel-binding.js';
 
 const IDLE_MS = 20_000;
 const DISCONNECT_MS = 1_000;
 const LOCK_S = 5;
-// A report over a year takes long. Callers with a shorter timeout give up on their own.
-const STATEMENT_S = 30;
 // How long the server keeps an unused connection; longer than our pool does. On MySQL this is the only such limit.
 const UNUSED_S = 40;
 
 // Strict mode: a value that does not fit causes an error instead of being changed.
 const MYSQL_SESSION = `SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = ${LOCK_S}`;
 // Some are for MariaDB only, some for MySQL only.
-const mysqlLimits = (idleTransactionMs: number) => [
-  `SET SESSION max_statement_time = ${STATEMENT_S}`,
-  `SET SESSION max_execution_time = ${STATEMENT_S * 1000}`,
+const mysqlLimits = ({ serverStatementMs, idleTransactionMs }: ServerLimits) => [
+  `SET SESSION max_statement_time = ${Math.ceil(serverStatementMs / 1000)}`,
+  `SET SESSION max_execution_time = ${serverStatementMs}`,
   `SET SESSION idle_transaction_timeout = ${Math.ceil(idleTransactionMs / 1000)}`,
   `SET SESSION wait_timeout = ${UNUSED_S}`,
 ];
+
+/** What the server ends by itself. */
+type ServerLimits = Pick<DatabaseTimeouts, 'serverStatementMs' | 'idleTransactionMs'>;
 
 export interface PoolOptions {
   server: DatabaseServerAddress;
@@ -33,8 +35,7 @@ export interface PoolOptions {
   clock: Pick<Clock, 'after'>;
   /** Called for each statement. */
   onStatement: () => void;
-  /** How long the server lets a transaction be idle, in ms. */
-  idleTransactionMs: number;
+  limits: ServerLimits;
 }
 
 /** @param limitMs timeout to get a free connection or to open one. */
@@ -62,10 +63,7 @@ export function createPool(connecting: PoolOptions, size: number, limitMs: numbe
     // Only counted: logging the statement would log bind values.
     logging: onStatement,
   } as Options);
-  sequelize.addHook(
-    'afterConnect',
-    isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.idleTransactionMs),
-  );
+  sequelize.addHook('afterConnect', isPostgres ? setUpPostgres : (opened) => setUpMysql(opened, connecting.limits));
   catchEarlyErrors(sequelize.connectionManager, server.channelBinding);
   limitDisconnectTime(sequelize.connectionManager, clock);
   return sequelize;
@@ -75,9 +73,9 @@ function postgresOptions({ sockets, ...connecting }: PoolOptions, limitMs: numbe
   return {
     application_name: 'llmp',
     connectionTimeoutMillis: limitMs,
-    statement_timeout: STATEMENT_S * 1000,
+    statement_timeout: connecting.limits.serverStatementMs,
     lock_timeout: LOCK_S * 1000,
-    idle_in_transaction_session_timeout: connecting.idleTransactionMs,
+    idle_in_transaction_session_timeout: connecting.limits.idleTransactionMs,
     stream: () => sockets.create(),
     ...tlsOptions(connecting),
   };
@@ -117,7 +115,7 @@ interface MysqlConnection {
   destroy(): void;
 }
 
-async function setUpMysql(opened: unknown, idleTransactionMs: number): Promise<void> {
+async function setUpMysql(opened: unknown, limits: ServerLimits): Promise<void> {
   const connection = opened as MysqlConnection;
   const run = (sql: string) =>
     new Promise<void>((resolve, reject) => {
@@ -132,7 +130,7 @@ async function setUpMysql(opened: unknown, idleTransactionMs: number): Promise<v
     connection.destroy(); // It is not in the pool yet.
     throw error;
   }
-  for (const sql of mysqlLimits(idleTransactionMs)) await run(sql).catch(() => undefined);
+  for (const sql of mysqlLimits(limits)) await run(sql).catch(() => undefined);
 }
 
 interface Listening {

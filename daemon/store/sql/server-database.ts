@@ -87,8 +87,8 @@ export class ServerDatabase implements Database {
     const onStatement = () => {
       this.statements += 1;
     };
-    const { connectMs, priorityConnectMs, idleTransactionMs } = this.#timeouts;
-    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement, idleTransactionMs };
+    const { connectMs, priorityConnectMs } = this.#timeouts;
+    const connecting = { server, certificates, sockets: this.#sockets, clock, onStatement, limits: this.#timeouts };
     this.#sequelize = createPool(connecting, poolSize, connectMs);
     this.#priorityPool = createPool(connecting, 1, priorityConnectMs);
   }

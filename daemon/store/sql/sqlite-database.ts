@@ -82,9 +82,12 @@ export function uriForReading(path: string): URL {
 /**
  * Opens an existing database. If no process has it open there is no WAL file, and a reader would create one. The file is then
  * opened as immutable.
+ *
+ * @param when for a reader that stays open while another process may begin to write.
  */
-export function openSqliteReader(path: string): ReadOnlyDatabase {
-  const reader = new SqliteReader(uriForReading(path));
+export function openSqliteReader(path: string, when?: 'while others write'): ReadOnlyDatabase {
+  const uri = when === undefined ? uriForReading(path) : new URL('?mode=ro', pathToFileURL(path));
+  const reader = new SqliteReader(uri);
   return {
     dialect: sqlite,
     select: (sql, bind = {}) => withStoreErrors(reader.all(sql, bind)),
