@@ -10,7 +10,7 @@ import { parse } from 'yaml';
 import type { WireAuditRecord, WireToken } from '../../daemon/api/contract.js';
 import { MAIN } from '../cli/processes.js';
 import { MANAGEMENT_TOKEN, temporaryFolder, UPSTREAM_KEY } from '../support/daemon.js';
-import { signed, signingKey, StandInIssuer } from '../support/jwt-issuer.js';
+import { type Algorithm, signed, type SigningKey, signingKey, StandInIssuer } from '../support/jwt-issuer.js';
 import { type ListeningDaemon, spawnDaemon } from '../support/process.js';
 import { type Provider, startProvider } from '../support/provider.js';
 
@@ -134,8 +134,8 @@ describe('docs/workload-identity.md', function () {
   const inJob = (script: string, env: Record<string, string> = {}) => sh(script, { LLMP_SERVER: daemon.url, ...env });
 
   /** Runs the command that creates a trust. @param at the issuer of the page, in whose place is the stand-in. */
-  const trust = (mark: string, at: string) =>
-    sh(block(mark).replace(at, issuer.url), { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN });
+  const trust = (mark: string, at: string, standIn = issuer) =>
+    sh(block(mark).replace(at, standIn.url), { LLMP_SERVER: daemon.url, MANAGEMENT_TOKEN });
 
   /** The token that a job got has worked, and has ended with it. */
   async function expectUsed(printed: string, name: string, claims: Record<string, string>): Promise<void> {
@@ -294,6 +294,48 @@ describe('docs/workload-identity.md', function () {
       (error: unknown) => String((error as { stderr?: string }).stderr),
     );
     expect(again).to.contain('exchanged already');
+  });
+
+  it('SPIFFE', async () => {
+    const spire = await StandInIssuer.start();
+    await trust('spiffe', 'https://oidc-discovery.example.org', spire);
+    const sub = 'spiffe://example.org/worker';
+    // Shaped as by the OIDC Discovery Provider of SPIRE, whose keys have no `use`.
+    const keysOf = (names: Algorithm[]) => Promise.all(names.map((name) => signingKey(name, `of-${name}`)));
+    const keys = await keysOf(['ES256', 'RS256', 'ES384']);
+    const documents: Record<string, object> = {
+      '/.well-known/openid-configuration': {
+        issuer: spire.url,
+        jwks_uri: `${spire.url}/keys`,
+        authorization_endpoint: '',
+        response_types_supported: ['id_token'],
+        subject_types_supported: [],
+        id_token_signing_alg_values_supported: ['RS256', 'ES256', 'ES384'],
+      },
+      '/keys': { keys: keys.map(({ jwk: { use: _, ...jwk } }) => jwk) },
+    };
+    spire.answer = (req, res) => {
+      res.setHeader('content-type', 'application/json').end(JSON.stringify(documents[req.url ?? '']));
+      return true;
+    };
+    const agent = `spire-agent() { test "$*" = 'api fetch jwt -audience llmp -socketPath /run/spire/agent.sock -output json' && echo "$SVIDS"; }`;
+    const exchanged = async (key: SigningKey, given: object = {}) => {
+      const svid = await signed({ sub, aud: ['llmp'], iss: spire.url, iat: now(), exp: now() + 300, ...given }, key);
+      const SVIDS = JSON.stringify([{ svids: [{ spiffe_id: sub, svid, hint: '' }] }, { bundles: {} }]);
+      return inJob(`${agent}\n${block('svid')}`, { SVIDS });
+    };
+    const refused = (exchange: Promise<string>) =>
+      exchange.then(
+        () => '',
+        (error: unknown) => String((error as { stderr?: string }).stderr),
+      );
+    const [es256, rs256, es384] = keys as [SigningKey, SigningKey, SigningKey];
+    await expectUsed(await exchanged(es256), sub, { sub });
+    await expectUsed(await exchanged(rs256), sub, { sub });
+    expect(await refused(exchanged(es384))).to.contain('RS256, ES256 or EdDSA');
+    expect(await refused(exchanged(es256, { sub: `${sub}/other` }))).to.contain('no trust');
+    expect(await refused(exchanged(es256, { iss: undefined }))).to.contain('no valid issuer');
+    await spire.stop();
   });
 
   it('without llmp in the job', async () => {

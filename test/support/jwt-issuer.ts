@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { randomUUID } from 'node:crypto';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
 
-export type Algorithm = 'RS256' | 'ES256' | 'EdDSA';
+export type Algorithm = 'RS256' | 'ES256' | 'ES384' | 'EdDSA';
 
 export interface SigningKey {
   algorithm: Algorithm;
