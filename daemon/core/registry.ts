@@ -190,7 +190,8 @@ export class Registry {
     });
     const { upstreamKey, upstreamBaseUrl } = changes;
     if (upstreamKey !== undefined || upstreamBaseUrl !== undefined) this.#onUpstreamChanged(id);
-    return this.#withFigures(updated, scope);
+    const [shown = { ...updated, ...UNUSED_PROJECT }] = await this.#withFigures([updated], scope);
+    return shown;
   }
 
   #originOf({ upstreamBaseUrl }: Project): string {
@@ -216,9 +217,9 @@ export class Registry {
 
   async project(id: string, scope: Scope): Promise<ShownProject> {
     const project = await this.projectBefore(id, scope);
-    if (!project) throw projectNotFound();
-    const [spent] = await this.#spentOf([project], scope);
-    return this.#withFigures({ ...project, spent: spent ?? this.#spent(undefined, project) }, scope);
+    const [shown] = project ? await this.#withFigures(await this.#withSpent([project], scope), scope) : [];
+    if (!shown) throw projectNotFound();
+    return shown;
   }
 
   /** What a change would begin with. @returns null if there is no such project. */
@@ -236,45 +237,31 @@ export class Registry {
   /** With the figures of what is in scope. */
   async projects(filter: ProjectFilter, page: PageRequest, scope: Scope): Promise<PageOf<ShownProject>> {
     const found = await orUnavailable(this.#store.projects({ ...filter, ids: scope.projects ?? undefined }, page));
-    const ids = found.rows.map(({ id }) => id);
-    const [figures, spent] = await Promise.all([
-      orUnavailable(this.#store.projectFigures(ids, this.#clock.now(), scope.issuedBy)),
-      this.#spentOf(found.rows, scope),
-    ]);
-    return {
-      ...found,
-      rows: found.rows.map((project, n) => ({
-        ...project,
-        ...(figures.get(project.id) ?? UNUSED_PROJECT),
-        spent: spent[n] ?? this.#spent(undefined, project),
-      })),
-    };
+    return { ...found, rows: await this.#withFigures(await this.#withSpent(found.rows, scope), scope) };
   }
 
-  /** What the tokens in scope have spent in each project. */
-  async #spentOf(projects: readonly Project[], { issuedBy }: Scope): Promise<Spent[]> {
+  /** With what the tokens in scope have spent. */
+  async #withSpent(projects: readonly Project[], { issuedBy }: Scope): Promise<(Project & { spent: Spent })[]> {
     const now = this.#clock.now();
-    if (issuedBy === null) {
-      const purses = await this.#purses(projects.map(({ id }) => id));
-      return projects.map((project) => this.#spent(purses.get(project.id), project));
+    if (issuedBy !== null) {
+      const purses = await orUnavailable(this.#store.pursesOfIssuer(issuedBy, now));
+      // Without what is not settled yet, which is counted for the whole project.
+      return projects.map((it) => ({ ...it, spent: spentOf(purses.get(it.id), undefined, it, now) }));
     }
-    const purses = await orUnavailable(this.#store.pursesOfIssuer(issuedBy, now));
-    // Without what is not settled yet, which is counted for the whole project.
-    return projects.map((project) => spentOf(purses.get(project.id), undefined, project, now));
+    const read = () => this.#store.purses(projects.map(({ id }) => id));
+    const purses = await orUnavailable(this.#admission.readBetweenTicks(read));
+    return projects.map((it) => ({ ...it, spent: this.#spent(purses.get(it.id), it) }));
   }
 
-  /** Including what is not settled yet. */
-  #purses(ids: readonly string[]): Promise<ReadonlyMap<string, PurseCounts>> {
-    return orUnavailable(this.#admission.readBetweenTicks(() => this.#store.purses(ids)));
+  /** With the figures of what is in scope. */
+  async #withFigures(projects: readonly (Project & { spent: Spent })[], { issuedBy }: Scope): Promise<ShownProject[]> {
+    const ids = projects.map(({ id }) => id);
+    const figures = await orUnavailable(this.#store.projectFigures(ids, this.#clock.now(), issuedBy));
+    return projects.map((it) => ({ ...it, ...(figures.get(it.id) ?? UNUSED_PROJECT) }));
   }
 
   #spent(purse: PurseCounts | null | undefined, of: Project | Omit<NewToken, 'digest'>): Spent {
     return spentOf(purse, this.#admission.purses.known(of.id), of, this.#clock.now());
-  }
-
-  async #withFigures(project: Project & { spent: Spent }, { issuedBy }: Scope): Promise<ShownProject> {
-    const figures = await orUnavailable(this.#store.projectFigures([project.id], this.#clock.now(), issuedBy));
-    return { ...project, ...(figures.get(project.id) ?? UNUSED_PROJECT) };
   }
 
   /** Records the attempt. `id` is null if it is not a valid ID: it might be a secret in the wrong place. */

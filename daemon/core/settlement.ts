@@ -23,7 +23,14 @@
  */
 import { type Account, leaseTarget } from './account.js';
 import type { Amount } from './budget/counts.js';
-import { Purses, type PursesOptions } from './budget/purses.js';
+import {
+  IDLE_AFTER_MS,
+  MAX_CONTENTION_MS,
+  Purses,
+  type PursesOptions,
+  RETRY_AFTER_MS,
+  YIELD_MS,
+} from './budget/purses.js';
 import { Histogram } from './histogram.js';
 import {
   type Clock,
@@ -42,11 +49,6 @@ const TICK_EVERY_MS = 250;
 const MAX_ROWS_PER_TICK = 500; // Keeps a tick's transaction short, so that management changes do not wait long.
 const EXHAUSTED_FOR_MS = 1_000; // A client that retries in a loop costs one query per second.
 const MAX_RETRY_MS = 2_000;
-// Other instances see the request within half a second, and give units back at once.
-const MAX_CONTENTION_MS = 1_500;
-const RETRY_UNITS_AFTER_MS = 100;
-const YIELD_MS = 2.5 * RETRY_UNITS_AFTER_MS; // The others ask again in this time.
-const IDLE_AFTER_MS = 1_000;
 const HEARTBEAT_AFTER_MS = 10_000;
 // Share of a full lease. The rest lasts while the tick is in progress, and each tick settles as many uses as possible.
 const REFILL_BELOW = 1 / 4;
@@ -446,7 +448,7 @@ export class Settlement {
       return;
     }
     this.#onContention(account.tokenId);
-    this.#requestAfter(account, RETRY_UNITS_AFTER_MS);
+    this.#requestAfter(account, RETRY_AFTER_MS);
   }
 
   /** Requests units after a pause, if requests still wait for them then. */

@@ -47,31 +47,26 @@ const oneOf =
     reading.pass(value);
   };
 
-type Members = Map<string, Check>;
-
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-function readMembers(value: Record<string, unknown>, known: Members, reading: Reading): void {
-  for (const name in value) {
-    reading.members += 1;
-    const check = known.get(name);
-    const member = value[name];
-    if (check === undefined) {
-      reading.refuseMember(name);
-      reading.pass(member);
-    } else if (member !== null) check(member, reading);
-  }
-}
-
 /** An object with no other members than these. Null is the same as no member. */
 const object = (checks: Checks): Check => {
-  const known: Members = new Map(Object.entries(checks));
+  const known = new Map(Object.entries(checks));
   return (value, reading) => {
-    if (isObject(value)) readMembers(value, known, reading);
-    else {
+    if (!isObject(value)) {
       reading.refuse('an object is expected where there is none');
       reading.pass(value);
+      return;
+    }
+    for (const name in value) {
+      reading.members += 1;
+      const check = known.get(name);
+      const member = value[name];
+      if (check === undefined) {
+        reading.refuseMember(name);
+        reading.pass(member);
+      } else if (member !== null) check(member, reading);
     }
   };
 };
@@ -361,20 +356,17 @@ const snakeOf = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.
 /** Google reads a member in both spellings. */
 const message = (checks: Checks): Check => {
   const spelled = new Map(Object.keys(checks).map((name) => [snakeOf(name), name]));
-  const entries = Object.entries(checks);
-  const known: Members = new Map([...entries.map(([name, check]) => [snakeOf(name), check] as const), ...entries]);
+  const inSnakeCase = Object.fromEntries(Object.entries(checks).map(([name, check]) => [snakeOf(name), check]));
+  const inEither = object({ ...inSnakeCase, ...checks });
   return (value, reading) => {
-    if (!isObject(value)) {
-      reading.refuse('an object is expected where there is none');
-      reading.pass(value);
-      return;
+    if (isObject(value)) {
+      for (const name in value) {
+        const other = spelled.get(name);
+        if (other !== undefined && other !== name && Object.hasOwn(value, other))
+          reading.refuse(`the member ${other} has two spellings`);
+      }
     }
-    for (const name in value) {
-      const other = spelled.get(name);
-      if (other !== undefined && other !== name && Object.hasOwn(value, other))
-        reading.refuse(`the member ${other} has two spellings`);
-    }
-    readMembers(value, known, reading);
+    inEither(value, reading);
   };
 };
 

@@ -43,14 +43,14 @@ import {
   type Reservation,
 } from './purse.js';
 
-// Other instances see the request within half a second, and return at once what they do not need.
-const MAX_CONTENTION_MS = 1_500;
-const RETRY_AFTER_MS = 100;
-const YIELD_MS = 2.5 * RETRY_AFTER_MS; // The others ask again in this time.
+// Units of caps are leased in the same way (settlement.ts). Other instances see the request within half a second, and return at once what they do not need.
+export const MAX_CONTENTION_MS = 1_500;
+export const RETRY_AFTER_MS = 100;
+export const YIELD_MS = 2.5 * RETRY_AFTER_MS; // The others ask again in this time.
 /** So a client that retries in a loop causes 4 ticks per second. */
 const REFUSED_FOR_MS = 250;
 /** After this time an idle lease is returned, if other instances share the database. */
-const IDLE_AFTER_MS = 1_000;
+export const IDLE_AFTER_MS = 1_000;
 /** After this time any idle lease is returned, so that it is not shown as reserved for long. */
 const AT_REST_AFTER_MS = 10_000;
 /** With each tick this number of purses, and at least this share of them, is checked for removal from memory. */
