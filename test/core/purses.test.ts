@@ -6,7 +6,7 @@ import { Budgets } from '../../daemon/core/budget/budgets.js';
 import type { PurseCounts } from '../../daemon/core/budget/counts.js';
 import type { OwnedBudget } from '../../daemon/core/budget/owned-budget.js';
 import type { PurseBudget } from '../../daemon/core/budget/purse.js';
-import type { BudgetEvent } from '../../daemon/core/events.js';
+import type { BudgetEvent, ModelUsage } from '../../daemon/core/events.js';
 import {
   InstanceExpired,
   type Ledger,
@@ -82,7 +82,10 @@ describe('the purses of an instance', () => {
     const purses = new Map<string, PurseReport>();
     for (const { purseId, charges, returns, take, isReported } of tick.purses) {
       if (purseId !== 'one') continue;
-      for (const { nano } of charges) counts.lifeNano += nano;
+      for (const { nano, tokens } of charges) {
+        counts.lifeNano += nano;
+        counts.lifeTokens += tokens;
+      }
       for (const { nano } of returns) counts.leasedNano -= nano;
       const grant = take && grantOf(counts, take, tick.nowMs);
       counts.leasedNano += grant?.nano ?? 0;
@@ -291,6 +294,18 @@ describe('the purses of an instance', () => {
       await pass(1_000);
       // One had what was leased for the first.
       expect(events.map(({ kind, count }) => [kind, count])).to.deep.equal([['budget.would_refuse', 4]]);
+    });
+
+    it('that are charged without a reservation end when nothing is left, also after a purse was forgotten', async () => {
+      counts.limitNano = null;
+      counts.limitTokens = 1_000;
+      counts.lifeTokens = 990;
+      const usage = { promptTokens: 5, completionTokens: 5, totalTokens: 10 } as ModelUsage;
+      const charged = () =>
+        budgets.chargeMore(passOf('soft'), { kind: 'complete', usage, costNano: null, admittedAtMs: clock.now() });
+      expect(charged()).to.equal(null);
+      await pass(500);
+      expect(charged()).to.have.property('kind', 'budget_exhausted');
     });
 
     it('wait for the database for ten seconds, and keep nothing that it grants later', async () => {

@@ -374,6 +374,7 @@ export class Budgets {
     // No purse in memory: nothing is known of it, as of an empty one.
     const purse = this.#options.purses.known(budget.id);
     if (purse === undefined) return 1;
+    purse.needsCounts = true;
     const { nano, tokens } = usedIn(purse.counts, purse, budget.period, nowMs);
     return Math.min(shareLeft(budget.limitNano, nano), shareLeft(budget.limitTokens, tokens));
   }

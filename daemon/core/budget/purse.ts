@@ -122,6 +122,8 @@ export class Purse {
 
   /** As of the last tick that reported it. */
   counts: PurseCounts | null = null;
+  /** Whether the next charge asks for them, because a budget is compared with them. */
+  needsCounts = false;
   waiters: PurseWaiter[] = [];
   /** When it began to wait for what other instances have leased (monotonic); null while it does not wait. */
   contendingSinceMs: number | null = null;

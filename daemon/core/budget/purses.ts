@@ -250,7 +250,8 @@ export class Purses {
     purse.givesBack = false;
     purse.wantsMore = false;
     purse.isTaking = take !== null;
-    const isReported = take !== null || returns.length > 0 || (charges.length > 0 && hasLimit(purse.counts));
+    const isLimited = purse.counts === null ? purse.needsCounts : hasLimit(purse.counts);
+    const isReported = take !== null || returns.length > 0 || (charges.length > 0 && isLimited);
     return { purseId: purse.id, charges, returns, take, isReported };
   }
 
@@ -495,7 +496,7 @@ export class Purses {
   }
 }
 
-const hasLimit = (counts: PurseCounts | null) => counts !== null && (counts.limitNano ?? counts.limitTokens) !== null;
+const hasLimit = ({ limitNano, limitTokens }: PurseCounts) => (limitNano ?? limitTokens) !== null;
 
 /** The least with which a request passes: it reserves what is left if that is less than its estimate, but not if that is less than its bound. */
 const leastFor = (needed: Amount, { mode }: PurseBudget): Amount =>
