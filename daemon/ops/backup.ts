@@ -1,6 +1,6 @@
 /** `llmp backup` and `llmp restore`, of a SQLite database. */
 import { existsSync, statSync } from 'node:fs';
-import { constants, type FileHandle, link, open, rename, rm, stat, statfs } from 'node:fs/promises';
+import { type FileHandle, link, open, rename, rm, stat, statfs } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -296,7 +296,7 @@ async function begin(path: string, inUse: string): Promise<Unfinished> {
       throw error instanceof PathInUse ? refused(inUse, error) : error;
     }
   };
-  const left = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch(() => null);
+  const left = await open(path).catch(() => null);
   try {
     const unlock = left && (await lock(left));
     await remove(path);
