@@ -25,7 +25,7 @@ import {
 } from './columns/access.js';
 import { AUDIT_COLUMNS, AUDIT_FIELDS } from './columns/audit.js';
 import { cellText, cellTint, stateShown } from './columns/cell-text.js';
-import { allowShown, budgetShown, limitsShown, spentShown } from './columns/policies.js';
+import { allowShown, budgetInFull, limitsShown, spentShown } from './columns/policies.js';
 import { PROJECT_COLUMNS, PROJECT_FIELDS } from './columns/projects.js';
 import { TOKEN_COLUMNS, TOKEN_FIELDS } from './columns/tokens.js';
 import { type Column, isShownBy, shortTitleOf, widthsOf } from './columns/column.js';
@@ -60,7 +60,7 @@ const tokenDetails: View<WireToken>['details'] = {
   last_used_at: ({ last_used_at }) => last_used_at ?? 'never',
   allow: ({ allow }) => allowShown(allow),
   limits: ({ limits }) => limitsShown(limits),
-  budget: ({ budget }) => budgetShown(budget),
+  budget: ({ budget }) => budgetInFull(budget),
   spent: (token) => spentShown(token),
 };
 
@@ -91,7 +91,7 @@ export const projectView: View<WireProject> = {
     upstream_base_url: baseUrlShown,
     allow: ({ allow }) => allowShown(allow),
     limits: ({ limits }) => limitsShown(limits),
-    budget: ({ budget }) => budgetShown(budget),
+    budget: ({ budget }) => budgetInFull(budget),
     spent: (project) => spentShown(project),
   },
 };
@@ -137,7 +137,7 @@ export const trustView: View<WireTrust> = {
     per_hour: ({ per_hour: most }) => String(most ?? 'unlimited'),
     allow: ({ allow }) => allowShown(allow),
     limits: ({ limits }) => limitsShown(limits),
-    budget: ({ budget }) => budgetShown(budget),
+    budget: ({ budget }) => budgetInFull(budget),
   },
   labels: { duration_minutes: 'lifetime' },
 };

@@ -84,6 +84,10 @@ export function atLimitShown({ mode, period }: Budget): string {
   }
 }
 
+/** Such as `$25 a month, soft; at the limit, new requests are refused …`. */
+export const budgetInFull = (budget: Budget | null): string =>
+  budget === null ? budgetShown(budget) : `${budgetShown(budget)}; at the limit, ${atLimitShown(budget)}`;
+
 /** The budget and the spending of a token or a project. */
 export type Spender = Pick<WireToken, 'budget' | 'spent'>;
 

@@ -214,7 +214,7 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     shownBy: ON_REQUEST,
     rank: 9,
     width: [10, 60],
-    cell: ({ allow }) => text(allow === null ? null : allowShown(allow)),
+    cell: ({ allow }) => text(allowShown(allow), allow === null ? 'dim' : undefined),
   },
   limits: {
     title: 'Limits',
@@ -222,7 +222,7 @@ export const TOKEN_COLUMNS = columnsOf<WireToken>()({
     shownBy: ON_REQUEST,
     rank: 9,
     width: [10, 60],
-    cell: ({ limits }) => text(limits === null ? null : limitsShown(limits)),
+    cell: ({ limits }) => text(limitsShown(limits), limits === null ? 'dim' : undefined),
   },
   budget: { ...BUDGET_COLUMN, rank: 9 },
 });

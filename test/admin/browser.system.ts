@@ -920,6 +920,10 @@ describe('the Admin UI in a browser', function () {
             'nothing',
           ]) {
             await page.goto(base() + to);
+            if (to === 'operators/new') {
+              await page.getByText('Ceilings').waitFor({ state: 'hidden' });
+              await page.getByLabel('Role').selectOption('issuer');
+            }
             for (const summary of await page.locator('summary').all()) await summary.click();
             await expectFine(page, to);
           }
@@ -956,11 +960,15 @@ const TOO_NARROW = `() => [...document.querySelectorAll('select:not([name=projec
   return select.offsetWidth < needed;
 }).map(({ name }) => name)`;
 
-/** Checks that the page does not scroll horizontally and that axe finds no violations. */
+/** Checks that the page does not scroll horizontally, that no figure wraps, and that axe finds no violations. */
 async function expectFine(page: Page, what: string): Promise<void> {
   const root = 'document.documentElement';
   const [wide, narrow] = await page.evaluate<[number, number]>(`[${root}.scrollWidth, ${root}.clientWidth]`);
   expect(wide, `${what}: wider than the window`).to.be.at.most(narrow);
+  const wrapped = await page.evaluate<string[]>(
+    '[...document.querySelectorAll("td.number > span, td.whole > span")].filter((it) => it.getClientRects().length > 1).map((it) => it.textContent)',
+  );
+  expect(wrapped, `${what}: in more than one line`).to.deep.equal([]);
   // Through the debugger, which is not subject to the content security policy.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');

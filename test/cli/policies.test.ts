@@ -119,7 +119,9 @@ describe('llmp: routes, models, limits and budgets', () => {
     });
     expect(await like('--budget-usd none --budget-tokens none')).to.equal(null);
     const { out } = await here(`token get ${token.id}`, { terminal: 160 });
-    expect(out).to.match(/budget.* \$25 and 2,000,000 model tokens a month, soft/);
+    expect(out).to.match(
+      /budget.* \$25 and 2,000,000 model tokens a month, soft; at the limit, new requests are refused with 402 until the/,
+    );
     expect(out).to.match(/spent.* \$0 and 0 model tokens this month\n/);
   });
 
