@@ -960,15 +960,17 @@ const TOO_NARROW = `() => [...document.querySelectorAll('select:not([name=projec
   return select.offsetWidth < needed;
 }).map(({ name }) => name)`;
 
+/** Runs in the page: the figures and words of tables that are in more than one line, unless each row is a card. */
+const WRAPPED = `() => [...document.querySelectorAll('td.number > span, td.whole > span')]
+  .filter((it) => innerWidth > 640 && it.offsetHeight > 2 * parseFloat(getComputedStyle(it).fontSize))
+  .map((it) => it.textContent)`;
+
 /** Checks that the page does not scroll horizontally, that no figure wraps, and that axe finds no violations. */
 async function expectFine(page: Page, what: string): Promise<void> {
   const root = 'document.documentElement';
   const [wide, narrow] = await page.evaluate<[number, number]>(`[${root}.scrollWidth, ${root}.clientWidth]`);
   expect(wide, `${what}: wider than the window`).to.be.at.most(narrow);
-  const wrapped = await page.evaluate<string[]>(
-    '[...document.querySelectorAll("td.number > span, td.whole > span")].filter((it) => it.getClientRects().length > 1).map((it) => it.textContent)',
-  );
-  expect(wrapped, `${what}: in more than one line`).to.deep.equal([]);
+  expect(await page.evaluate<string[]>(`(${WRAPPED})()`), `${what}: in more than one line`).to.deep.equal([]);
   // Through the debugger, which is not subject to the content security policy.
   await page.evaluate(AXE);
   const { violations } = await page.evaluate<axe.AxeResults>('axe.run()');
