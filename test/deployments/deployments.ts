@@ -20,8 +20,8 @@ export const DEPLOYMENTS = [
   on('SQLite, with three workers', null, { workers: 3 }),
   on('PostgreSQL and Redis', 'postgres'),
   on('PostgreSQL and Redis, with two workers each', 'postgres', { workers: 2 }),
-  on('MariaDB and Redis, with a database copied from SQLite', 'mysql', { isCopied: true }),
-  on('two instances behind nginx, on PostgreSQL and Redis, with a database copied from SQLite', 'postgres', {
+  on('MariaDB and Redis, copied from SQLite', 'mysql', { isCopied: true }),
+  on('two instances behind nginx, on PostgreSQL and Redis, copied from SQLite', 'postgres', {
     isBehindNginx: true,
     isCopied: true,
   }),
