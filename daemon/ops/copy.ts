@@ -1,10 +1,8 @@
 /** `llmp migrate copy` copies everything to an empty database of the same or another kind. */
-import { closeSync, existsSync, openSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { stat, statfs } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { dirname, resolve } from 'node:path';
-import { type DatabaseAddress, databaseAddress, serverAt } from '../../config/database-url.js';
-import type { Environment } from '../../config/settings.js';
+import type { DatabaseAddress } from '../../config/database-url.js';
 import { readVersion } from '../../config/version.js';
 import { Migrator, MIGRATIONS, SchemaHistory, UNFINISHED_COPY } from '../../migrations/migrator.js';
 import { Schema } from '../../migrations/schema.js';
@@ -13,45 +11,41 @@ import { bytes } from '../api/formats.js';
 import { EXIT } from '../api/vocabulary.js';
 import { firstIdOf, HOUR_MS } from '../core/usage.js';
 import { StoreConflict } from '../core/ports.js';
-import { realClock } from '../process/clock.js';
-import { openDatabase } from '../store/databases.js';
-import { PathInUse, withoutLinks } from '../store/lock.js';
-import { secretBoxFor } from '../store/open.js';
-import { shareOwner } from '../store/owner.js';
 import { ResourceStack } from '../store/resource-stack.js';
-import { readEncryptionKeyFile, SecretBox, writeKeyFile } from '../store/secrets.js';
+import type { SecretBox } from '../store/secrets.js';
+import type { CopiedTable } from '../store/sql/copied-rows.js';
+import { CopiedByAnother, PROGRESS_COLUMNS, PROGRESS_TABLE, ProgressEntry } from '../store/sql/copy-progress.js';
 import {
   checkTable,
   type Conversion,
   COPIED_TABLES,
-  CopiedByAnother,
-  type CopiedTable,
   type CopyOptions,
   copyAgain,
   copyTable,
-  PROGRESS_COLUMNS,
-  PROGRESS_TABLE,
-  ProgressEntry,
   progressOf,
   RowRefused,
   SINGLE_ROWS,
 } from '../store/sql/copying.js';
-import { type Database, DATABASE_TIMEOUTS, type DatabaseTimeouts, type Reader } from '../store/sql/database.js';
+import type { Database, Reader } from '../store/sql/database.js';
 import { withStoreErrors } from '../store/sql/failures.js';
 import { upstreamKeyContext } from '../store/sql/projects.js';
-import { lockDatabase } from '../store/sql/sqlite.js';
-import { openSqliteReader, SqliteDatabase } from '../store/sql/sqlite-database.js';
+import { SqliteDatabase } from '../store/sql/sqlite-database.js';
 import { checkEncoding } from '../store/sql/server-check.js';
 import { ANCHORS, AUDIT, PROJECTS, USAGE_HOURLY, USAGE_MINUTES, USAGE_SUMS } from '../store/sql/tables.js';
-import { requireSqlite } from '../store/sqlite-available.js';
 import { existingFolder } from './doctor-files.js';
-import { asOperatorError, fromSettings, OperatorError, refuseMissing } from './operator-error.js';
+import {
+  type Boxes,
+  nameOf,
+  openSource,
+  openTarget,
+  placesOf,
+  type PlacesRequest,
+  refused,
+  type Source,
+} from './copy-places.js';
+import { asOperatorError, OperatorError } from './operator-error.js';
 
-export interface CopyRequest {
-  env: Environment;
-  envFile: string | undefined;
-  /** The other database: its URL, or a settings file that names it and perhaps another encryption key. */
-  to: { url: string } | { envFile: string };
+export interface CopyRequest extends PlacesRequest {
   /** Continues a copy that was interrupted. */
   isResume: boolean;
   /** Copies what never changes again, while the daemon runs. */
@@ -79,22 +73,6 @@ export interface CopyReport {
   to: string;
 }
 
-/** The copy was refused before it changed anything. */
-const refused = (message: string, cause?: unknown) => new OperatorError(EXIT.notFound, message, cause);
-
-const FOR_COPY = ['databaseDriver', 'database', 'encryptionKey', 'previousEncryptionKey'] as const;
-
-/** Longer, because only this process waits, and for much at once. */
-const TIMEOUTS: Readonly<DatabaseTimeouts> = {
-  ...DATABASE_TIMEOUTS,
-  connectMs: 10_000,
-  priorityConnectMs: 25_000,
-  probeMs: 20_000,
-  // To count the rows of a large table, or to make an index of it.
-  statementMs: { usual: 60_000, long: 3_600_000 },
-  serverStatementMs: 3_600_000,
-  idleTransactionMs: 60_000,
-};
 /** After so long without a heartbeat, other instances count one as dead. */
 const DEAD_AFTER_MS = 30_000;
 /** Usage of earlier hours does not change any more, unless the database was unreachable for longer. */
@@ -184,106 +162,6 @@ async function copyBetween(request: CopyRequest, opened: ResourceStack): Promise
   await state.set({ ...state.value, phase: 'complete' });
   await finish(target);
   return { ...report, tables, differing, isComplete: true };
-}
-
-// ---- places
-
-interface Boxes {
-  source: SecretBox;
-  target: SecretBox;
-}
-
-interface Places {
-  from: DatabaseAddress;
-  to: DatabaseAddress;
-  boxes: Boxes;
-  /** Writes the key file of a new SQLite database, for which the encryption key is not a setting. */
-  writeKey: () => void;
-}
-
-function placesOf({ env, envFile, to }: CopyRequest): Places {
-  const source = fromSettings(env, envFile, FOR_COPY, (settings) => {
-    const { database, encryptionKey } = settings;
-    refuseMissing(database);
-    if (database.driver === 'sqlite') requireSqlite();
-    const box = secretBoxFor(settings);
-    const key = encryptionKey ?? (database.driver === 'sqlite' ? readEncryptionKeyFile(`${database.path}.key`) : null);
-    return { database, key, hasKeyFile: encryptionKey === undefined, box };
-  });
-  const from = source.database;
-  if ('envFile' in to) {
-    const target = fromSettings({}, to.envFile, FOR_COPY, (settings) => {
-      refuseSame(from, settings.database);
-      if (settings.database.driver === 'sqlite') requireSqlite();
-      return { database: settings.database, box: secretBoxFor(settings) };
-    });
-    return { from, to: target.database, boxes: { source: source.box, target: target.box }, writeKey: () => undefined };
-  }
-  const address = databaseAddress.parse(to.url);
-  // Not shown: it may contain a password.
-  if (address === undefined)
-    throw new OperatorError(EXIT.usage, `--to is not the URL of a database. It can be ${databaseAddress.accepts}`);
-  refuseSame(from, address);
-  if (address.driver === 'sqlite') requireSqlite();
-  const keyFile = address.driver === 'sqlite' && source.hasKeyFile ? `${address.path}.key` : null;
-  const key = keyFile !== null && existsSync(keyFile) ? readEncryptionKeyFile(keyFile) : source.key;
-  if (key === null) throw new OperatorError(EXIT.configuration, 'ENCRYPTION_KEY is not set');
-  const writeKey = () => {
-    if (keyFile !== null && !existsSync(keyFile)) writeKeyFile(keyFile, key);
-  };
-  return { from, to: address, boxes: { source: source.box, target: new SecretBox(key) }, writeKey };
-}
-
-function refuseSame(from: DatabaseAddress, to: DatabaseAddress): void {
-  const placeOf = (address: DatabaseAddress) => {
-    if (address.driver === 'sqlite') return resolve(address.path);
-    const { host, port, socket, database } = serverAt(address.url) ?? {};
-    return JSON.stringify([address.driver, host, port, socket, database]);
-  };
-  if (placeOf(from) === placeOf(to))
-    throw refused('the new database is the one that DATABASE_URL names. Name another one');
-}
-
-/** Without the user and the password. */
-function nameOf(address: DatabaseAddress): string {
-  if (address.driver === 'sqlite') return resolve(address.path);
-  const server = serverAt(address.url);
-  return `${address.driver}://${server?.socket ?? `${server?.host ?? ''}:${server?.port ?? ''}`}/${server?.database ?? ''}`;
-}
-
-type Source = Reader & { close(): Promise<void> };
-
-async function openSource(address: DatabaseAddress, isPrepare: boolean, opened: ResourceStack): Promise<Source> {
-  if (address.driver !== 'sqlite') return openDatabase({ database: address }, realClock, TIMEOUTS);
-  if (isPrepare) return openSqliteReader(address.path, 'while others write');
-  opened.add({
-    close: await locked(
-      address.path,
-      'Stop the daemon, or first copy what never changes again while it runs: llmp migrate copy --prepare',
-    ),
-  });
-  return new SqliteDatabase(address.path);
-}
-
-async function openTarget(address: DatabaseAddress, opened: ResourceStack): Promise<Database> {
-  if (address.driver === 'sqlite') {
-    opened.add({ close: await locked(address.path, 'Stop that process, or name another path') });
-    const file = await withoutLinks(address.path);
-    if (!existsSync(file)) {
-      closeSync(openSync(file, 'wx', 0o600));
-      shareOwner(file, dirname(file));
-    }
-  }
-  return openDatabase({ database: address }, realClock, TIMEOUTS);
-}
-
-async function locked(path: string, advice: string): Promise<() => Promise<void>> {
-  try {
-    return await lockDatabase(path);
-  } catch (error) {
-    if (error instanceof PathInUse) throw refused(`${path} is in use by another llmp process. ${advice}`, error);
-    throw error;
-  }
 }
 
 // ---- refusals

@@ -2,24 +2,17 @@
  * Copies all tables to another database, in transactions of some rows each. How far a table has come is committed with its rows, so
  * that a copy that was interrupted, in whichever way, continues after the last row that the other database has.
  */
-import { hash } from 'node:crypto';
 import { StoreConflict, StoreUnavailable } from '../../core/ports.js';
-import { exactNumber } from './numbers.js';
 import { insertWords } from './audit-words.js';
-import type { Cell, Columns } from './columns.js';
+import type { Cell } from './columns.js';
 import { indexesOf, removeIndexes, restoreIndexes } from './copied-indexes.js';
-import type { Bind, Database, Reader, SqlTransaction } from './database.js';
-import { type Cells, insertRows, lengthOf, MAX_LENGTH } from './json-rows.js';
+import type { Database, Reader, SqlTransaction } from './database.js';
+import { type CopiedRow, type CopiedTable, keyOf, Pages, RowsDigest, type Stretch } from './copied-rows.js';
+import { ProgressEntry } from './copy-progress.js';
+import { insertRows } from './json-rows.js';
 import { namesById } from './names.js';
 import { Table } from './table.js';
 import * as declared from './tables.js';
-
-/** What is copied of a table. */
-export interface CopiedTable {
-  readonly name: string;
-  readonly columns: Columns;
-  readonly key: readonly string[];
-}
 
 const TABLES = Object.values(declared).filter((it) => it instanceof Table) as unknown as CopiedTable[];
 
@@ -31,52 +24,9 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
 /** These have a row from the beginning, which the copied one replaces. */
 export const SINGLE_ROWS: readonly string[] = [declared.CHANGE_SEQ.name, declared.PRICES_IN_FORCE.name];
 
-export type CopiedRow = Cells;
-
 /** Where a table is copied to, row by row. */
 export type Conversion = (row: CopiedRow) => CopiedRow;
 
-/** Rows in any order, as their number and the sum of the digests of each. */
-export class RowsDigest {
-  count: number;
-  readonly #sums: Uint32Array;
-
-  constructor(count = 0, sums = '') {
-    this.count = count;
-    this.#sums = Uint32Array.from({ length: LANES }, (_, lane) =>
-      parseInt(sums.slice(8 * lane, 8 * lane + 8) || '0', 16),
-    );
-  }
-
-  add(row: CopiedRow): void {
-    this.#change(row, 1);
-  }
-
-  remove(row: CopiedRow): void {
-    this.#change(row, -1);
-  }
-
-  #change(row: CopiedRow, by: 1 | -1): void {
-    this.count += by;
-    const digest = hash('sha256', JSON.stringify(Object.values(row)), 'buffer');
-    const sums = this.#sums;
-    // Not with an iterator, which would take longer than the digest.
-    for (let lane = 0; lane < LANES; lane++) sums[lane] = (sums[lane] ?? 0) + by * digest.readUInt32LE(4 * lane);
-  }
-
-  /** In hex. */
-  get sums(): string {
-    return Array.from(this.#sums, (sum) => sum.toString(16).padStart(8, '0')).join('');
-  }
-}
-const LANES = 8;
-
-/** Some rows of a table, up to `after`: the key of the last one, in the order of the key; null before the first. */
-export interface Stretch {
-  after: readonly Cell[] | null;
-  count: number;
-  sums: string;
-}
 const NOTHING: Stretch = { after: null, count: 0, sums: '' };
 
 /** How far a table has come. */
@@ -89,10 +39,6 @@ export interface TableProgress {
   indexes: readonly string[] | null;
 }
 
-const FIRST_PAGE = 128;
-const LARGEST_PAGE = 4_096;
-/** For tables with texts of any length. */
-const LARGEST_PAGE_OF_TEXTS = 1_024;
 /** What the servers say of a value that does not fit its column. */
 const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JSON)/i;
 
@@ -100,91 +46,6 @@ const UNFIT = /too long|out of range|incorrect .* value|invalid (?:byte|input|JS
 export class RowRefused extends Error {
   override name = 'RowRefused';
 }
-
-/** Another process has changed the progress. */
-export class CopiedByAnother extends Error {
-  override name = 'CopiedByAnother';
-
-  constructor() {
-    super('another process copies into the same database. Let it finish, or stop it and continue with --resume');
-  }
-}
-
-// ---- reading
-
-/** Rows of a table in the order of its key, in pages of about the same length. */
-class Pages {
-  readonly #on: Reader;
-  readonly #table: CopiedTable;
-  readonly #columns: readonly Columns[string][];
-  readonly #before: Cell | undefined;
-  #rows = FIRST_PAGE;
-  #next: Promise<CopiedRow[]>;
-
-  /** @param before only rows whose first column of the key is below this. */
-  constructor(on: Reader, table: CopiedTable, after: Stretch['after'], before?: Cell) {
-    this.#on = on;
-    this.#table = table;
-    this.#columns = Object.values(table.columns);
-    this.#before = before;
-    this.#next = this.#read(after);
-  }
-
-  /** @returns the next rows; none at the end. While they are used, the ones after them are read. */
-  async next(): Promise<CopiedRow[]> {
-    const rows = await this.#next;
-    const last = rows.at(-1);
-    if (!last) return rows;
-    const length = rows.reduce((sum, row) => sum + lengthOf(row), 0);
-    const most = hasLongTexts(this.#table) ? LARGEST_PAGE_OF_TEXTS : LARGEST_PAGE;
-    const fitting = Math.floor((rows.length * MAX_LENGTH) / length);
-    // One of few numbers, because MySQL keeps every statement prepared.
-    this.#rows = 2 ** Math.floor(Math.log2(Math.max(1, Math.min(most, 4 * this.#rows, fitting))));
-    this.#next = this.#read(keyOf(this.#table, last));
-    this.#next.catch(() => undefined); // Thrown by the next call, unless there is none.
-    return rows;
-  }
-
-  /**
-   * Not with one comparison of the whole key, for which MySQL would read the table from its beginning: first the rows that have all but the last
-   * column of the key in common with the last row, then those with one less, and so on.
-   */
-  async #read(after: Stretch['after']): Promise<CopiedRow[]> {
-    const { name, key } = this.#table;
-    const names = this.#columns.map((column) => column.name);
-    const rows: CopiedRow[] = [];
-    for (let same = after ? key.length - 1 : 0; same >= 0 && rows.length < this.#rows; same--) {
-      const conditions = key.slice(0, same).map((column, at) => `${column} = $k${at}`);
-      if (after) conditions.push(`${key[same] ?? ''} > $k${same}`);
-      if (this.#before !== undefined) conditions.push(`${key[0] ?? ''} < $before`);
-      const bind: Bind = this.#before === undefined ? {} : { before: this.#before };
-      for (const [at, cell] of (after ?? []).slice(0, same + 1).entries()) bind[`k${at}`] = cell;
-      const found = await this.#on.select<CopiedRow>(
-        `SELECT ${names.join(', ')} FROM ${name} ${conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''}
-         ORDER BY ${key.slice(same).join(', ')} LIMIT ${this.#rows}`,
-        bind,
-      );
-      for (const row of found) rows.push(this.#normal(row));
-    }
-    return rows;
-  }
-
-  /** The same on all databases. */
-  #normal(row: CopiedRow): CopiedRow {
-    const normal: CopiedRow = {};
-    for (const { name, type } of this.#columns) {
-      const cell = row[name] ?? null;
-      if (cell === null || type === 'text' || type === 'json') normal[name] = cell;
-      else if (type === 'flag') normal[name] = Boolean(cell);
-      else normal[name] = Number.isSafeInteger(cell) ? cell : exactNumber(String(cell));
-    }
-    return normal;
-  }
-}
-
-const keyOf = ({ key }: CopiedTable, row: CopiedRow): Cell[] => key.map((name) => row[name] ?? null);
-
-const hasLongTexts = ({ columns }: CopiedTable) => Object.values(columns).some(({ type }) => type === 'json');
 
 /** @throws {RowRefused} for a text that PostgreSQL cannot store. */
 function refuseNulCharacters(table: CopiedTable, rows: readonly CopiedRow[]): void {
@@ -195,64 +56,6 @@ function refuseNulCharacters(table: CopiedTable, rows: readonly CopiedRow[]): vo
           `${table.name}: the column ${name} of the row ${keyOf(table, row).join(', ')} contains a NUL character, which PostgreSQL cannot store`,
         );
     }
-  }
-}
-
-// ---- progress
-
-/** The table of the other database that says how far the copy is. It exists only until the copy is complete. */
-export const PROGRESS_TABLE = 'copy_progress';
-export const PROGRESS_COLUMNS = 'name VARCHAR(64) NOT NULL PRIMARY KEY, version BIGINT NOT NULL, state TEXT NOT NULL';
-
-/** A value in the progress table. Two processes cannot both change it. */
-export class ProgressEntry<T> {
-  readonly #target: Database;
-  readonly #name: string;
-  #version: number;
-  value: T;
-
-  private constructor(target: Database, name: string, version: number, value: T) {
-    this.#target = target;
-    this.#name = name;
-    this.#version = version;
-    this.value = value;
-  }
-
-  /** Whether nothing was stored yet. */
-  get isNew(): boolean {
-    return this.#version === 0;
-  }
-
-  static async open<T>(target: Database, name: string, first: T): Promise<ProgressEntry<T>> {
-    const [row] = await target.select<{ version: number; state: string }>(
-      `SELECT version, state FROM ${PROGRESS_TABLE} WHERE name = $name`,
-      { name },
-    );
-    return new ProgressEntry(target, name, row?.version ?? 0, row ? (JSON.parse(row.state) as T) : first);
-  }
-
-  set(value: T): Promise<void> {
-    return this.change(() => Promise.resolve(value));
-  }
-
-  /** Does `work`, which returns the next value, in one transaction with the change. @throws {CopiedByAnother} */
-  async change(work: (tx: SqlTransaction) => Promise<T>): Promise<void> {
-    const bind = { name: this.#name, version: this.#version };
-    const lock = this.isNew
-      ? `INSERT INTO ${PROGRESS_TABLE} (name, version, state) VALUES ($name, $version + 1, '')`
-      : `UPDATE ${PROGRESS_TABLE} SET version = version + 1 WHERE name = $name AND version = $version`;
-    try {
-      this.value = await this.#target.transact(async (tx) => {
-        if ((await tx.execute(lock, bind)) !== 1) throw new CopiedByAnother();
-        const value = await work(tx);
-        const state = JSON.stringify(value);
-        await tx.execute(`UPDATE ${PROGRESS_TABLE} SET state = $state WHERE name = $name`, { name: bind.name, state });
-        return value;
-      });
-    } catch (error) {
-      throw this.isNew && error instanceof StoreConflict ? new CopiedByAnother() : error;
-    }
-    this.#version += 1;
   }
 }
 
