@@ -55,7 +55,8 @@ async function firstToken({ shell, globals, input, output, context }: TokenSourc
   }
   if (input.canAsk) return input.hidden('Management token:');
   throw tokenFailure(`no management token`, 'management_token_missing', {
-    advice: 'Set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE, or use --management-token-file',
+    advice:
+      'Set MANAGEMENT_TOKEN or MANAGEMENT_TOKEN_FILE, use --management-token-file, or log in: llmp login --server URL',
   });
 }
 
