@@ -27,8 +27,9 @@ import { MAX_NANO } from '../../daemon/api/money.js';
 import type { PurseTerms } from '../../daemon/core/budget/counts.js';
 import { type Budget, NOT_REVOKED, type TokenState, UNUSED } from '../../daemon/core/token.js';
 import { SecretBox } from '../../daemon/store/secrets.js';
+import { SqlAccessChanges } from '../../daemon/store/sql/access.js';
 import { SqlAnchors } from '../../daemon/store/sql/anchors.js';
-import type { Bind, Database } from '../../daemon/store/sql/database.js';
+import type { Bind, Database, SqlTransaction } from '../../daemon/store/sql/database.js';
 import { SqlClusterStore } from '../../daemon/store/sql/instances.js';
 import { SqlLedger } from '../../daemon/store/sql/ledger.js';
 import { SqlRecords } from '../../daemon/store/sql/records.js';
@@ -1291,6 +1292,31 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await revocation;
       expect(seqs[0]).to.be.lessThan(seqs[1]!);
       expect((await records.token(id))?.token.isActive).to.equal(false);
+    });
+
+    it('of the tokens of an issuer include one that somebody else reactivates meanwhile', async () => {
+      const issuedBy = 'operator:ana';
+      const { id: active, projectId } = await aToken({ issuedBy });
+      const { id: reactivated } = await aToken({ issuedBy }, projectId);
+      await change((tx) => tx.revokeToken(reactivated, REVOCATION));
+      const revoked = await database.transact((tx) => {
+        let isReactivated = false;
+        const disturbed: SqlTransaction = {
+          dialect: tx.dialect,
+          execute: (...statement) => tx.execute(...statement),
+          async select<Row extends object>(...query: Parameters<SqlTransaction['select']>) {
+            const rows = await tx.select<Row>(...query);
+            // As if another transaction had committed it after this read.
+            if (!isReactivated)
+              await declared.TOKENS.update(tx, { id: reactivated }, { isActive: true, ...NOT_REVOKED });
+            isReactivated = true;
+            return rows;
+          },
+        };
+        return new SqlAccessChanges(disturbed).revokeTokensOf(issuedBy, NOW, { ...REVOCATION, revokedAtMs: NOW + 1 });
+      });
+      expect(revoked.map(({ id }) => id)).to.have.members([active, reactivated]);
+      expect((await records.token(reactivated))?.token).to.include({ isActive: false, revokedAtMs: NOW + 1 });
     });
 
     it('of many changes at once are those of one after the other, and are found by their texts', async () => {

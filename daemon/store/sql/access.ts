@@ -12,7 +12,7 @@ import type {
   SessionRow,
 } from '../../core/ports.js';
 import type { Revocation } from '../../core/token.js';
-import type { Database, Reader, SqlTransaction } from './database.js';
+import type { Bind, Database, Reader, SqlTransaction } from './database.js';
 import { Conditions, pageOf } from './lists.js';
 import { OPERATOR, type OperatorColumns, OPERATORS, SESSION, type SessionColumns, SESSIONS } from './tables.js';
 
@@ -138,19 +138,30 @@ export class SqlAccessChanges implements AccessChanges {
 
   async revokeTokensOf(issuedBy: AuditActor, nowMs: number, revocation: Revocation): Promise<RevokedToken[]> {
     const bind = { issuedBy, isActive: true, nowMs };
-    const tokens = await this.#tx.select<{ id: string; project_id: string; obfuscated: string }>(
-      `SELECT t.id, t.project_id, t.obfuscated FROM tokens t WHERE ${ACTIVE_OF_ISSUER} ORDER BY t.id ${this.#tx.dialect.forUpdate}`,
-      bind,
-      'long',
-    );
-    // As long as the issuer is locked, there are no others.
-    await this.#tx.execute(
+    const active = await this.#tokens(`${ACTIVE_OF_ISSUER} ORDER BY t.id ${this.#tx.dialect.forUpdate}`, bind);
+    const revoked = await this.#tx.execute(
       `UPDATE tokens AS t SET is_active = $isRevoked, revoked_at = $revokedAtMs, revoked_by = $revokedBy, revoke_reason = $revokeReason
        WHERE ${ACTIVE_OF_ISSUER}`,
       { ...bind, isRevoked: false, ...revocation },
       'long',
     );
-    return tokens.map(({ id, project_id: projectId, obfuscated }) => ({ id, projectId, obfuscated }));
+    if (revoked === active.length) return active;
+    // The lock of the issuer keeps it from issuing others, but not somebody else from reactivating one in between.
+    const { revokedAtMs } = revocation;
+    return this.#tokens(`${ACTIVE_OF_ISSUER} AND t.revoked_at = $revokedAtMs`, {
+      ...bind,
+      isActive: false,
+      revokedAtMs,
+    });
+  }
+
+  async #tokens(where: string, bind: Bind): Promise<RevokedToken[]> {
+    const rows = await this.#tx.select<{ id: string; project_id: string; obfuscated: string }>(
+      `SELECT t.id, t.project_id, t.obfuscated FROM tokens t WHERE ${where}`,
+      bind,
+      'long',
+    );
+    return rows.map(({ id, project_id: projectId, obfuscated }) => ({ id, projectId, obfuscated }));
   }
 }
 
