@@ -71,7 +71,7 @@ describe('llmp trust, against a daemon', () => {
       'jwks_file +published by the issuer',
       'lifetime +30m',
       'per_hour +unlimited',
-      'budget +[$]1, soft',
+      'budget +[$]1, soft; at the limit, new requests are refused with 402; requests in flight finish, and may exceed the budget',
     ]) {
       expect(shown.out).to.match(new RegExp(`^${words}$`, 'm'));
     }
