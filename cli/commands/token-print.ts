@@ -33,7 +33,9 @@ export const print = command({
     const { options: given, output, shell, globals, destination } = invocation;
     const { server, context } = destination();
     const { projectId: project = shell.env.LLMP_PROJECT_ID || context?.projectId, ...others } = given;
-    const terms = [server, context?.name, project, JSON.stringify(Object.entries(others).sort())];
+    // Whoever logs in next must not get the token of who was logged in before.
+    const whose = [server, context?.name, context?.sessionId];
+    const terms = [...whose, project, JSON.stringify(Object.entries(others).sort())];
     const file = new TokenFile(tokenFolder(shell.env), terms, shell.now.bind(shell));
     const { id, token, expires_at } = await currentToken(file, globals.timeout ?? DEFAULT_TIMEOUT_MS, invocation);
     // Programs read the first line as the key.

@@ -118,6 +118,26 @@ describe('llmp token print', () => {
     expect(new Set(all).size).to.equal(5);
   });
 
+  it('has another one for each session of a context, and none without one', async () => {
+    const [config, tokenFile] = [join(runtime, 'config.toml'), join(runtime, 'here.session')];
+    const env = { LLMP_CONFIG: config, LLMP_SERVER: '', MANAGEMENT_TOKEN: '' };
+    const contextWith = (session: string) => {
+      writeFileSync(config, `current = "here"\n[contexts.here]\nserver = "${daemon.url}"\n${session}\n`);
+    };
+    const loggedIn = (session: string) => {
+      contextWith(`token_file = "${tokenFile}"\nsession_id = "${session}"`);
+      return secret('', { env });
+    };
+    writeFileSync(tokenFile, MANAGEMENT_TOKEN, { mode: 0o600 });
+    const [ana, bo] = ['0b5e4a1e-0000-4000-8000-000000000001', '0b5e4a1e-0000-4000-8000-000000000002'];
+    const first = await loggedIn(ana);
+    expect(await loggedIn(ana)).to.equal(first);
+    expect(await loggedIn(bo)).not.to.equal(first);
+    contextWith('');
+    const { exitCode, out } = await print('', { env });
+    expect({ exitCode, out }).to.deep.equal({ exitCode: 3, out: '' });
+  });
+
   it('issues one token for many that ask at once', async () => {
     const all = await Promise.all(Array.from({ length: 8 }, () => secret()));
     expect(new Set(all).size).to.equal(1);
@@ -177,7 +197,11 @@ describe('llmp token print', () => {
   it('uses the last one while the daemon is away, until it expires', async () => {
     const first = await secret();
     const away = { env: { LLMP_SERVER: `http://127.0.0.1:${await freePort()}` } };
-    const other = new TokenFile(cacheFolder(), [away.env.LLMP_SERVER, undefined, projectName, '[]'], () => nowMs);
+    const other = new TokenFile(
+      cacheFolder(),
+      [away.env.LLMP_SERVER, undefined, undefined, projectName, '[]'],
+      () => nowMs,
+    );
     other.write(JSON.parse(readFileSync(onlyFile(), 'utf8')) as Parameters<TokenFile['write']>[0]);
     nowMs += 0.9 * HOUR_MS;
     const late = await print('', away);
