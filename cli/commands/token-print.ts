@@ -33,7 +33,7 @@ export const print = command({
     const { options: given, output, shell, globals, destination } = invocation;
     const { server, context } = destination();
     const { projectId: project = shell.env.LLMP_PROJECT_ID || context?.projectId, ...others } = given;
-    // Whoever logs in next must not get the token of who was logged in before.
+    // The next person who logs in must not get the token of the one before.
     const whose = [server, context?.name, context?.sessionId];
     const terms = [...whose, project, JSON.stringify(Object.entries(others).sort())];
     const file = new TokenFile(tokenFolder(shell.env), terms, shell.now.bind(shell));
