@@ -1,7 +1,9 @@
 /** Operators in the Admin UI: their pages, their sessions, and the first page of an issuer. */
+import { randomUUID } from 'node:crypto';
 import { expect } from 'chai';
 import type { WireOperator, WireProject, WireToken } from '../../daemon/api/contract.js';
 import { MANAGEMENT_TOKEN, UPSTREAM_KEY } from '../support/daemon.js';
+import { aNewProject } from '../support/factories.js';
 import { auditOf, bodyOf, lastAuditOf } from '../support/management.js';
 import { adminForEachTest, TestBrowser, wrongField } from './test-browser.js';
 
@@ -78,6 +80,27 @@ describe('operators in the Admin UI', () => {
     await browser.post(`operators/${id}/reactivate`);
     expect((await operatorOf(id)).is_active).to.equal(true);
     await loggedInAs(secret);
+  });
+
+  it('keep their projects when a form changes something else, also those beyond the first 1,000', async () => {
+    const { id } = await operatorWith({ name: 'ana', role: 'viewer', projects: [project.id] });
+    await daemon.daemon.stores.records.change(async (tx) => {
+      for (let n = 0; n < 1_000; n++) {
+        const createdAtMs = daemon.clock.now() + 1 + n;
+        await tx.insertProject(
+          aNewProject({ id: randomUUID(), name: `p${n}`, createdAtMs, upstreamKey: UPSTREAM_KEY }),
+        );
+      }
+    });
+    const { html } = await browser.get(`operators/${id}/change`);
+    const version = /name="version" value="([^"]+)"/.exec(html)![1]!.replaceAll('&quot;', '"');
+    const checked = [...html.matchAll(/<input type="checkbox" name="project"[^>]*value="([^"]+)"[^>]*>/g)]
+      .filter(([input]) => / checked=/.test(input))
+      .map(([, value]) => value);
+    expect(checked).to.deep.equal([project.id]);
+    const changes = { role: 'auditor', extent: 'some', project: checked[0]!, version };
+    expect((await browser.post(`operators/${id}/change`, changes)).status).to.equal(303);
+    expect(await operatorOf(id)).to.deep.include({ role: 'auditor', projects: [project.id] });
   });
 
   it('are not created from a form in which something is missing', async () => {

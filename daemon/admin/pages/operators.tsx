@@ -43,6 +43,7 @@ const EXTENTS = [
   ['some', 'only those that are selected below'],
 ] as const;
 
+/** As on its page, projects beyond the first page are shown by ID: a form without them would take them away. */
 function OperatorFields({ given, projects, isNew }: FieldsProps<OperatorForm>) {
   return (
     <>
@@ -78,6 +79,14 @@ function OperatorFields({ given, projects, isNew }: FieldsProps<OperatorForm>) {
               {escapeBidi(name)}
             </label>
           ))}
+          {given.projects
+            .filter((id) => !projects.some((project) => project.id === id))
+            .map((id) => (
+              <label className="checkbox" key={id}>
+                <input type="checkbox" name="project" value={id} defaultChecked />
+                <NameOrId id={id} name={null} />
+              </label>
+            ))}
         </fieldset>
       )}
       <InputField
