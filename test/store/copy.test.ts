@@ -8,7 +8,9 @@ import { openDatabase } from '../../daemon/store/databases.js';
 import { firstIdOf, HOUR_MS } from '../../daemon/core/usage.js';
 import type { Cell } from '../../daemon/store/sql/columns.js';
 import type { CopiedRow, CopiedTable } from '../../daemon/store/sql/copied-rows.js';
-import { COPIED_TABLES } from '../../daemon/store/sql/copying.js';
+import { indexesOf as removableIndexesOf } from '../../daemon/store/sql/copied-indexes.js';
+import { CopiedByAnother, PROGRESS_COLUMNS, PROGRESS_TABLE } from '../../daemon/store/sql/copy-progress.js';
+import { COPIED_TABLES, copyTable, progressOf } from '../../daemon/store/sql/copying.js';
 import type { Bind, Database } from '../../daemon/store/sql/database.js';
 import { columnList } from '../../daemon/store/sql/table.js';
 import { AUDIT } from '../../daemon/store/sql/tables.js';
@@ -32,6 +34,7 @@ const OTHER_KEY = canaryEncryptionKey();
 const boxOf = (key: string) => new SecretBox(Buffer.from(key, 'base64'));
 const UPSTREAM = canary('upstream');
 const ROWS = 7;
+const CAUSES = COPIED_TABLES.find(({ name }) => name === 'usage_causes')!;
 
 /** A database as the settings and `--to` name it. */
 class Place {
@@ -71,7 +74,16 @@ const copyTo = (from: Place, to: Place, more = '', situation: Situation = {}) =>
   });
 
 /** Texts that a database, a driver or JSON could change. */
-const ODD = ['', `'"\\`, '$1 $name ? %s :x', '😀🏳️‍🌈', 'ä', '\t\r\n', ' \u2028 null', '{"a":[1]}'];
+const ODD = [
+  '',
+  `'"\\`,
+  '$1 $name ? %s :x',
+  '😀🏳️‍🌈',
+  'ä',
+  '\t\r\n\u0001\b\f\u007f\u0085\uffff',
+  ' \u2028 null',
+  '{"a":[1]}',
+];
 
 interface SchemaColumn {
   type: string;
@@ -301,6 +313,28 @@ describe('llmp migrate copy', function () {
     await useOld(1);
     expect((await copyTo(from, to, '--resume')).exitCode).to.equal(0);
     expect(await contentOf(to)).to.deep.equal(await contentOf(from));
+  });
+
+  it('leaves a table with its indexes that another process has copied meanwhile', async () => {
+    const [from, to] = [newFile(), newFile()];
+    await fill(from);
+    await to.use((database) => new Migrator(database, readVersion()).up());
+    const indexes = await indexesOf(to);
+    const failure: unknown = await from.use((source) =>
+      to.use(async (target) => {
+        await target.transact((tx) => tx.execute(`CREATE TABLE ${PROGRESS_TABLE} (${PROGRESS_COLUMNS})`));
+        const options = { source, target, conversions: new Map(), onRows: () => undefined };
+        const first = await progressOf(target, CAUSES);
+        const definitions = (await removableIndexesOf(target, CAUSES.name)).map(({ definition }) => definition);
+        await first.set({ ...first.value, indexes: definitions });
+        const second = await progressOf(target, CAUSES);
+        await copyTable(options, CAUSES, first);
+        return copyTable(options, CAUSES, second).catch((error: unknown) => error);
+      }),
+    );
+    expect(failure).to.be.instanceOf(CopiedByAnother);
+    expect(indexes.usage_causes).to.deep.equal(['usage_causes_time']);
+    expect(await indexesOf(to)).to.deep.equal(indexes);
   });
 
   it('makes files that the owner of their folder can open', async () => {

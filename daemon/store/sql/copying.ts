@@ -93,9 +93,9 @@ export async function copyTable(
   const { after, count, sums } = progress.value.copied;
   if (after === null) {
     const indexes = await indexesOf(target, table.name);
-    // Before they are removed: the process may be killed in between.
-    if (progress.value.indexes === null)
-      await progress.set({ ...progress.value, indexes: indexes.map(({ definition }) => definition) });
+    const definitions = progress.value.indexes ?? indexes.map(({ definition }) => definition);
+    // Before they are removed: the process may be killed in between. Also if they are known: another process may have made them again since.
+    await progress.set({ ...progress.value, indexes: definitions });
     await removeIndexes(target, table.name, indexes);
   }
   const convert = conversions.get(table.name) ?? asItIs;
