@@ -140,8 +140,8 @@ export const TOKENS: readonly DemoToken[] = [
   { name: 'invoices', project: 'billing', issued: 20 * DAY, left: 15 * DAY, by: BEN },
 ];
 
-/** A token whose budget was set while the rest of it was already small. */
-export const NEARLY_SPENT = { name: 'eval-runner', by: ANA, hoursAgo: 3, spentShare: 0.93, mode: 'soft' } as const;
+/** A token whose budget was set while the rest of it was already small, so late that not even a night's requests spend it before the start. */
+export const NEARLY_SPENT = { name: 'eval-runner', by: ANA, hoursAgo: 0.5, spentShare: 0.93, mode: 'soft' } as const;
 
 /** What the clients of the tokens send, by the names of the tokens. */
 export const TRAFFIC: Readonly<Record<string, Traffic>> = {
