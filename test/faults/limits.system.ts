@@ -76,9 +76,10 @@ describe(`limits of three instances on PostgreSQL and Redis${why}`, function () 
       const headers = { authorization: `Bearer ${token.token}` };
       const answers = await Promise.all(others.map(({ url }) => fetch(`${url}/token/self`, { headers })));
       const left = (await Promise.all(answers.map((it) => it.json()))) as {
-        limits: { concurrent: { remaining: number } };
+        limits?: { concurrent: { remaining: number } };
       }[];
-      return left.every(({ limits }) => limits.concurrent.remaining === LIMIT);
+      // An error of a database that is busy has none.
+      return left.every(({ limits }) => limits?.concurrent.remaining === LIMIT);
     });
   });
 });
