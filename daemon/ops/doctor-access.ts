@@ -109,7 +109,8 @@ async function keyFileFinding(folder: string, name: string): Promise<Finding> {
     return ok('public keys', `${name}: ${counted(usable.length, 'key')}`);
   } catch (error) {
     if (!(error instanceof DocumentUnavailable)) throw error;
-    return failed('public keys', `${name} in JWKS_DIR cannot be used: ${error.message}`, SAVE);
+    // It may be another kind of file. Those that trusts need are a check of their own.
+    return warning('public keys', `${name} in JWKS_DIR cannot be used: ${error.message}`, SAVE);
   }
 }
 

@@ -1,6 +1,13 @@
 import { isIP } from 'node:net';
 import type { Request, Response } from 'express';
-import { FRONT_ENDS, type FrontEnd, MAX_REASON_LENGTH, MAX_USER_LENGTH, UUID_PATTERN } from '../../api/vocabulary.js';
+import {
+  FRONT_ENDS,
+  type FrontEnd,
+  MAX_REASON_LENGTH,
+  MAX_USER_LENGTH,
+  NAMED_ACTORS,
+  UUID_PATTERN,
+} from '../../api/vocabulary.js';
 import type { Caller } from '../../core/audit.js';
 import type { Authority } from '../../core/authority.js';
 import { Refusal } from '../../core/refusal.js';
@@ -66,6 +73,9 @@ function batchOf(header: string | undefined): string | null {
   return header.toLowerCase();
 }
 
+/** Who is verified is named like this, also where the user of a front end stands: who revoked a token. */
+const NAMED = new RegExp(`^\\s*(?:${NAMED_ACTORS.join('|')}):`, 'i');
+
 /** @param header percent-encoded like the reason. It is shown as the name of a person, so invisible characters are not allowed. */
 function userOf(header: string | undefined): string | null {
   if (header === undefined || header === '') return null;
@@ -75,6 +85,8 @@ function userOf(header: string | undefined): string | null {
       `X-Llmp-User must be at most ${MAX_USER_LENGTH} printable characters, percent-encoded, such as ana@laptop`,
     );
   }
+  if (NAMED.test(user))
+    throw invalid(`X-Llmp-User must be a name without ${NAMED_ACTORS.join(':, ')}: at its beginning`);
   return user;
 }
 

@@ -56,7 +56,7 @@ export const REQUEST_HEADERS: Record<string, Json> = Object.fromEntries([
   ),
   requestHeader(
     'X-Llmp-User',
-    'The user of that user interface, such as `ana@laptop`, for the audit record; not verified. Percent-encoded UTF-8, up to 100 printable characters.',
+    'The user of that user interface, such as `ana@laptop`, for the audit record; not verified, so it must not begin like who is verified (`operator:`, `person:`, `trust:`). Percent-encoded UTF-8, up to 100 printable characters.',
     { type: 'string', maxLength: 1200, pattern: '^([!-$&-~]|%[0-9A-Fa-f]{2})*$' },
   ),
   requestHeader(

@@ -211,6 +211,8 @@ describe('the management API', () => {
       ['x-llmp-user', 'ana%0Aroot'],
       ['x-llmp-user', 'ana%E2%80%AEtoor'],
       ['x-llmp-user', 'ana%C2%9B'],
+      ['x-llmp-user', 'operator:ana'],
+      ['x-llmp-user', ' Person:login.example.com%231'],
       ['x-llmp-client-ip', 'localhost'],
       ['x-llmp-client-ip', '10.0.0.1, 10.0.0.2'],
       ['x-llmp-client-ip', '10.0.0.256'],
