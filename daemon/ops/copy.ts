@@ -307,14 +307,17 @@ async function inSchema(target: Database, work: (schema: Schema) => Promise<void
 }
 
 async function refuseContent(target: Database): Promise<void> {
-  if (!(await hasTable(target, 'schema_migrations'))) {
-    for (const { name } of COPIED_TABLES) {
-      if (await hasTable(target, name))
-        throw refused(
-          `the new database is not empty: it has a table ${name}, which is not of llmp. Name an empty database`,
-        );
-    }
-    return;
+  const { applied } = await withStoreErrors(new SchemaHistory(target, readVersion()).status());
+  if (applied.length === 0) {
+    const names = COPIED_TABLES.map(({ name }) => name);
+    const found = await Promise.all(names.map((name) => hasTable(target, name)));
+    const table = names.find((_, at) => found[at]);
+    // On MySQL, a process that was killed may have made only the table of migrations.
+    if (table === undefined) return;
+    if (!(await hasTable(target, 'schema_migrations')))
+      throw refused(
+        `the new database is not empty: it has a table ${table}, which is not of llmp. Name an empty database`,
+      );
   }
   await refuseOtherSchema(target, 'the new database', 'llmp migrate up --direct');
   for (const { name } of COPIED_TABLES) {

@@ -315,6 +315,16 @@ describe('llmp migrate copy', function () {
     expect(await contentOf(to)).to.deep.equal(await contentOf(from));
   });
 
+  it('begins again after a process that was killed before it had marked a database of MySQL', async () => {
+    const [from, to] = [newFile(), newFile()];
+    await fill(from, 1);
+    const columns = 'name VARCHAR(100) PRIMARY KEY, min_build VARCHAR(20) NOT NULL, applied_at BIGINT NOT NULL';
+    await to.use((database) => database.transact((tx) => tx.execute(`CREATE TABLE schema_migrations (${columns})`)));
+    const { exitCode, err } = await copyTo(from, to);
+    expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
+    expect(await contentOf(to)).to.deep.equal(await contentOf(from));
+  });
+
   it('leaves a table with its indexes that another process has copied meanwhile', async () => {
     const [from, to] = [newFile(), newFile()];
     await fill(from);
