@@ -1141,11 +1141,13 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
       await change((tx) => tx.record(record({ action: 'project.update', projectId }, { actor: 'tui' }, NOW + 1)));
       const revoked = { action: 'token.revoke', projectId } as const;
       const lost = { actor: 'operator:ci-1', reason: '𠮷野のключ' } as const;
+      // Of the same minute, so that they begin alike.
+      const [requestId, otherId] = ['0199d1c2-7a10-7000-8000-00000000000a', '0199d1c2-7a11-7000-8000-00000000000a'];
       await change((tx) =>
         tx.recordAll([
           { record: record(revoked, lost, NOW + 2) },
-          { record: record(revoked, { actor: 'operator:ci1' }, NOW + 3) },
-          { record: record(revoked, { actor: 'operator:CI1' }, NOW + 4) },
+          { record: record(revoked, { actor: 'operator:ci1', requestId }, NOW + 3) },
+          { record: record(revoked, { actor: 'operator:CI1', requestId: otherId }, NOW + 4) },
         ]),
       );
       const found = async (filter: AuditFilter) =>
@@ -1156,6 +1158,9 @@ export function behavesAsSqlStores(openDatabase: () => Promise<{ database: Datab
         [{}, [4, 3, 2, 1, 0]],
         [{ text: projectId }, [4, 3, 2, 1, 0]],
         [{ text: `revoke ${projectId.slice(0, 20).toUpperCase()}` }, [4, 3, 2, 0]],
+        [{ text: requestId }, [3]],
+        [{ text: otherId.toUpperCase() }, [4]],
+        [{ text: requestId.slice(0, 18) }, [4, 3]],
         [{ text: '𠮷野のкл' }, [2]],
         [{ actor: 'operator:ci-1' }, [2]],
         [{ actor: 'operator:CI1' }, [4]],

@@ -62,18 +62,18 @@ export function wordConditions(text: string): [string, Bind][] {
  * Splits a text into words: letters and digits, in lower case. Indexing and searching use the same function. SQLite only splits at
  * spaces, because what it treats as a letter depends on its version.
  *
- * A UUID is only its first group: with all five, the IDs of a record would be most of its words, and take most of the time to index it.
+ * A UUID is one word: with its five groups, the IDs of a record would be most of its words, and take most of the time to index it.
  */
 export const wordsIn = (text: string): string[] =>
   text
     .normalize('NFKC')
     .toLowerCase()
-    .replace(/\b([0-9a-f]{8})(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, '$1')
+    .replace(/\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b/g, (uuid) => uuid.replaceAll('-', ''))
     .match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 
-/** The words to search for. The beginning of a UUID is its first group too, if it contains that. */
+/** The words to search for. What may be the beginning of a UUID, or not, is its first eight characters, with which both begin. */
 const searchedIn = (text: string): string[] =>
-  wordsIn(text.replace(/\b([0-9a-f]{8})(?:-[0-9a-f]{4}){0,3}-[0-9a-f]{0,12}(?![\w-])/gi, '$1'));
+  wordsIn(text.replace(/\b([0-9a-f]{8})(?:-[0-9a-f]{4}){0,3}-[0-9a-f]{0,11}(?![\w-])/gi, '$1'));
 
 /** The names are those at the time of the record. Records of releases that did not index names are found by the other texts. */
 function textOf(record: CommittedRecord): string {
