@@ -11,8 +11,10 @@ import { makeTokens } from '../support/many-tokens.js';
 
 const TOKENS = 100_000;
 const USAGE = 1_000_000;
-const WITHIN_S = 60;
-const MEMORY_MB = 400;
+/** On a quiet machine: 34 s, 59 s and 50 s. */
+const WITHIN_S = { postgres: 60, mysql: 120, sqlite: 100 };
+/** With SQLite, the caches of both databases are in this process. */
+const MEMORY_MB = { postgres: 450, mysql: 400, sqlite: 600 };
 
 describe('the speed of llmp migrate copy', function () {
   this.timeout(600_000);
@@ -52,7 +54,7 @@ describe('the speed of llmp migrate copy', function () {
   }
 
   for (const kind of ['postgres', 'mysql', 'sqlite'] as const) {
-    it(`is within ${WITHIN_S} s for a tenth of a large database, with flat memory, to ${kind}${kind === 'sqlite' ? '' : WITHOUT[kind]}`, async function () {
+    it(`is within ${WITHIN_S[kind]} s for a tenth of a large database, with flat memory, to ${kind}${kind === 'sqlite' ? '' : WITHOUT[kind]}`, async function () {
       if (kind !== 'sqlite' && WITHOUT[kind]) this.skip();
       const to = kind === 'sqlite' ? `sqlite:${path}.copy` : await (await DatabaseServer.shared(kind)).newDatabase();
       const begunMs = performance.now();
@@ -70,8 +72,8 @@ describe('the speed of llmp migrate copy', function () {
         `      ${kind}: ${seconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of a core, ${peakMb.toFixed(0)} MB`,
       );
       expect({ exitCode, err }).to.deep.equal({ exitCode: 0, err: '' });
-      expect(seconds).to.be.below(WITHIN_S);
-      expect(peakMb).to.be.below(MEMORY_MB);
+      expect(seconds).to.be.below(WITHIN_S[kind]);
+      expect(peakMb).to.be.below(MEMORY_MB[kind]);
     });
   }
 });
